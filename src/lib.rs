@@ -1,0 +1,8 @@
+//! RocketMQ 5 clients as actix actors.
+
+mod error;
+mod model;
+mod rpc;
+mod topology;
+
+pub use error::{Error, ErrorKind, Result};

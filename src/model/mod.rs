@@ -1,0 +1,1 @@
+//! Plain values and rules of the domain: no actors, no I/O, no clock.

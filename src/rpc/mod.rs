@@ -1,0 +1,1 @@
+//! Calls to a server: channels, headers, deadlines, status codes.

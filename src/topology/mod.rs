@@ -1,0 +1,1 @@
+//! Supervision: restart policies, the supervising future, the tree.
