@@ -1,0 +1,260 @@
+//! A node: one endpoint with its table of settings, and one broker with its messages.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rocketmq_proto::v2 as pb;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::standing::Standings;
+use crate::store::timers::Event;
+use crate::store::{Holder, Store};
+use crate::wire::Valve;
+
+/// A client's settings, as merged and answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) settings: Arc<pb::Settings>,
+    pub(crate) last_seen: Instant,
+}
+
+impl Client {
+    pub(crate) fn subscription(&self) -> Option<&pb::Subscription> {
+        match self.settings.pub_sub.as_ref()? {
+            pb::settings::PubSub::Subscription(subscription) => Some(subscription),
+            pb::settings::PubSub::Publishing(_) => None,
+        }
+    }
+
+    pub(crate) fn max_attempts(&self) -> Option<u32> {
+        let policy = self.settings.backoff_policy.as_ref()?;
+        u32::try_from(policy.max_attempts).ok()
+    }
+}
+
+pub(crate) type CommandSender = mpsc::Sender<Result<pb::TelemetryCommand, tonic::Status>>;
+
+/// The newest telemetry stream of a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Observer {
+    pub(crate) stream: u64,
+    pub(crate) commands: CommandSender,
+    pub(crate) stop: CancellationToken,
+    pub(crate) connection: CancellationToken,
+}
+
+#[derive(Debug)]
+pub(crate) struct NodeState {
+    pub(crate) store: Store,
+    pub(crate) clients: HashMap<Arc<str>, Client>,
+    pub(crate) observers: HashMap<Arc<str>, Observer>,
+    pub(crate) standings: Standings,
+}
+
+/// What is open on a node now, and what was opened since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Live {
+    /// Connections open now.
+    pub connections: usize,
+    /// Connections accepted since the start.
+    pub connections_accepted: usize,
+    /// Telemetry streams open now.
+    pub telemetry_streams: usize,
+    /// Telemetry streams opened since the start.
+    pub telemetry_streams_opened: usize,
+    /// Receives that wait for a message now.
+    pub parked_polls: usize,
+    /// Clients whose settings the node holds.
+    pub clients: usize,
+}
+
+/// Counts what is open now and what ever was.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    now: AtomicUsize,
+    ever: AtomicUsize,
+}
+
+/// One that is open, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Open {
+    node: Arc<Node>,
+    gauge: fn(&Node) -> &Gauge,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        (self.gauge)(&self.node).now.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Gauge {
+    pub(crate) fn now(&self) -> usize {
+        self.now.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn ever(&self) -> usize {
+        self.ever.load(Ordering::Acquire)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) index: usize,
+    pub(crate) broker: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) valve: Arc<Valve>,
+    /// Cuts all connections there are.
+    pub(crate) reset: Notify,
+    pub(crate) connections: Gauge,
+    pub(crate) telemetry_streams: Gauge,
+    pub(crate) parked: Gauge,
+    advertised: Mutex<Option<(String, u16)>>,
+    running: Mutex<CancellationToken>,
+    state: Mutex<NodeState>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        index: usize,
+        (host, port): (String, u16),
+        store: Store,
+        running: CancellationToken,
+    ) -> Self {
+        Self {
+            index,
+            broker: store.broker.clone(),
+            host,
+            port,
+            valve: Arc::default(),
+            reset: Notify::new(),
+            connections: Gauge::default(),
+            telemetry_streams: Gauge::default(),
+            parked: Gauge::default(),
+            advertised: Mutex::default(),
+            running: Mutex::new(running),
+            state: Mutex::new(NodeState {
+                store,
+                clients: HashMap::new(),
+                observers: HashMap::new(),
+                standings: Standings::default(),
+            }),
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, NodeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn open(self: &Arc<Self>, gauge: fn(&Node) -> &Gauge) -> Open {
+        gauge(self).now.fetch_add(1, Ordering::AcqRel);
+        gauge(self).ever.fetch_add(1, Ordering::AcqRel);
+        Open {
+            node: Arc::clone(self),
+            gauge,
+        }
+    }
+
+    /// Cancelled when the node stops.
+    pub(crate) fn running(&self) -> CancellationToken {
+        self.running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn restart(&self, running: CancellationToken) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = running;
+    }
+
+    pub(crate) fn advertise(&self, host: String, port: u16) {
+        *self
+            .advertised
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some((host, port));
+    }
+
+    /// The address that routes name.
+    pub(crate) fn endpoints(&self) -> pb::Endpoints {
+        let advertised = self
+            .advertised
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let (host, port) = advertised.unwrap_or_else(|| (self.host.clone(), self.port));
+        endpoints(host, port)
+    }
+
+    pub(crate) fn client(&self, id: &str) -> Option<Client> {
+        self.state().clients.get(id).cloned()
+    }
+
+    pub(crate) fn live(&self) -> Live {
+        Live {
+            connections: self.connections.now(),
+            connections_accepted: self.connections.ever(),
+            telemetry_streams: self.telemetry_streams.now(),
+            telemetry_streams_opened: self.telemetry_streams.ever(),
+            parked_polls: self.parked.now(),
+            clients: self.state().clients.len(),
+        }
+    }
+
+    pub(crate) fn holder(&self, client: &str) -> Holder {
+        Holder {
+            node: self.index,
+            client: client.into(),
+        }
+    }
+}
+
+pub(crate) fn endpoints(host: String, port: u16) -> pb::Endpoints {
+    let scheme = match host.parse() {
+        Ok(std::net::IpAddr::V4(_)) => pb::AddressScheme::IPv4,
+        Ok(std::net::IpAddr::V6(_)) => pb::AddressScheme::IPv6,
+        Err(_) => pb::AddressScheme::DomainName,
+    };
+    pb::Endpoints {
+        scheme: scheme.into(),
+        addresses: vec![pb::Address {
+            host,
+            port: i32::from(port),
+        }],
+    }
+}
+
+impl NodeState {
+    /// Keeps a client's settings and sees to their expiry.
+    pub(crate) fn settle_in(&mut self, id: &str, settings: Arc<pb::Settings>, expiry: Duration) {
+        let now = Instant::now();
+        let client = Client {
+            settings,
+            last_seen: now,
+        };
+        let id: Arc<str> = id.into();
+        if self.clients.insert(Arc::clone(&id), client).is_none() {
+            self.store.timers.insert(now + expiry, Event::Client { id });
+        }
+    }
+
+    /// Whether the client has been silent for `expiry`; else looks again when it might be.
+    pub(crate) fn expired(&mut self, id: &Arc<str>, expiry: Duration) -> bool {
+        let Some(client) = self.clients.get(id) else {
+            return false;
+        };
+        let at = client.last_seen + expiry;
+        if at <= Instant::now() {
+            return true;
+        }
+        self.store
+            .timers
+            .insert(at, Event::Client { id: Arc::clone(id) });
+        false
+    }
+}

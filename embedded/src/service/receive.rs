@@ -1,0 +1,284 @@
+//! ReceiveMessage: long polling.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rocketmq_proto::v2 as pb;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tonic::{Request, Response};
+
+use super::ticket::{Caller, Ticket};
+use super::{Items, Port, Reply, name};
+use crate::clock::proto_millis;
+use crate::config::{TopicConfig, TopicType};
+use crate::delivery::{Delivery, Undelivered};
+use crate::history;
+use crate::names;
+use crate::node::{Client, Node};
+use crate::rpc::{Checked, ok, refuse, status};
+use crate::settings::MAX_BATCH;
+use crate::store::filter::Filter;
+use crate::store::pop::{Pop, Popped};
+
+const MIN_POLL: Duration = Duration::from_secs(5);
+const MAX_POLL: Duration = Duration::from_secs(20);
+
+/// The poll is answered this much before its time is over.
+const POLL_MARGIN: Duration = Duration::from_millis(50);
+
+const MIN_INVISIBLE: i64 = 10_000;
+pub(super) const MAX_INVISIBLE: i64 = 12 * 3600 * 1000;
+const RENEWED_INVISIBLE: Duration = Duration::from_secs(60);
+const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Versions below report a short deadline in another way. Compared as text.
+const KNOWS_POLLING_TIME: &str = "5.0.3";
+
+/// A receive that passed the checks.
+struct Poll {
+    broker: Arc<Node>,
+    topic: String,
+    config: TopicConfig,
+    group: String,
+    filter: Filter,
+    batch: usize,
+    invisible: Duration,
+    auto_renew: bool,
+    attempt_id: Option<String>,
+    fifo: bool,
+    max_attempts: u32,
+    until: Instant,
+}
+
+impl Port {
+    pub(super) async fn receive(
+        &self,
+        request: Request<pb::ReceiveMessageRequest>,
+    ) -> Reply<Items<pb::ReceiveMessageResponse>> {
+        let ticket = self.arrive(&request);
+        ticket.delay().await;
+        let mut delivery = if ticket.works() {
+            let admitted = self.admit(&ticket);
+            let checked =
+                admitted.and_then(|()| self.check_receive(&ticket.caller, request.into_inner()));
+            match checked {
+                Ok(poll) => self.wait(&poll, &ticket).await,
+                Err(refusal) => Delivery::refused(refusal, self.cluster.clock.millis()),
+            }
+        } else {
+            Delivery::empty()
+        };
+        ticket.delay_reply().await;
+        if ticket.items().is_none() && ticket.planned().is_some() {
+            delivery.lose_rest();
+            delivery = match ticket.instead_of_stream().await? {
+                Some(refusal) => Delivery::refused(refusal, self.cluster.clock.millis()),
+                None => Delivery::empty(),
+            };
+        }
+        Ok(Response::new(delivery.stream(ticket)))
+    }
+
+    fn check_receive(&self, caller: &Caller, request: pb::ReceiveMessageRequest) -> Checked<Poll> {
+        let Some(client) = self.node.client(caller.id()) else {
+            return refuse(
+                pb::Code::InternalServerError,
+                "java.lang.NullPointerException: Cannot invoke \
+                 \"apache.rocketmq.v2.Settings.getSubscription()\" because \"settings\" is null",
+            );
+        };
+        let wait = polling_time(&client, caller, &request)?;
+        let queue = request.message_queue.unwrap_or_default();
+        let topic = names::topic(name(queue.topic.as_ref()))?;
+        let group = names::group(name(request.group.as_ref()))?;
+        let invisible = invisible_time(request.auto_renew, request.invisible_duration.as_ref())?;
+        let filter = Filter::parse(request.filter_expression.as_ref())?;
+        let Some(config) = self.cluster.topic(topic) else {
+            return refuse(
+                pb::Code::TopicNotFound,
+                format!("No topic route info in name server for the topic: {topic}"),
+            );
+        };
+        if !config.readable() {
+            return refuse(pb::Code::Forbidden, "no readable queue");
+        }
+        let broker = queue.broker.map(|broker| broker.name).unwrap_or_default();
+        let broker = self.cluster.node_of_broker(&broker).unwrap_or(&self.node);
+        let group_config = self.cluster.group_or_new(group);
+        let fifo = client.subscription().and_then(|own| own.fifo);
+        Ok(Poll {
+            broker: Arc::clone(broker),
+            topic: topic.to_owned(),
+            config,
+            group: group.to_owned(),
+            filter,
+            batch: usize::try_from(request.batch_size.clamp(0, MAX_BATCH)).unwrap_or_default(),
+            invisible,
+            auto_renew: request.auto_renew,
+            attempt_id: request.attempt_id,
+            fifo: fifo.unwrap_or(group_config.fifo),
+            max_attempts: client.max_attempts().unwrap_or(u32::MAX),
+            until: caller.at + wait.saturating_sub(POLL_MARGIN),
+        })
+    }
+
+    /// Waits for messages. Dropped while it waits, it has taken none.
+    async fn wait(&self, poll: &Poll, ticket: &Ticket) -> Delivery {
+        let arrivals = self.arrivals(poll);
+        let mut parked = None;
+        loop {
+            let mut arrival = std::pin::pin!(arrivals.notified());
+            // From here on an arrival is not missed, whoever else takes what is there now.
+            arrival.as_mut().enable();
+            let popped = self.pop(poll, ticket);
+            if !popped.messages.is_empty() {
+                return self.deliver(poll, popped, ticket);
+            }
+            let text = if popped.only_dropped() {
+                Some("no match message")
+            } else if Instant::now() >= poll.until {
+                Some("no new message")
+            } else {
+                None
+            };
+            if let Some(text) = text {
+                return Delivery::refused(
+                    status(pb::Code::MessageNotFound, text),
+                    self.cluster.clock.millis(),
+                );
+            }
+            if parked.is_none() {
+                parked = Some(self.node.open(|node| &node.parked));
+                self.cluster.recorder.touch();
+            }
+            tokio::select! {
+                () = arrival => {}
+                () = tokio::time::sleep_until(poll.until) => {}
+            }
+        }
+    }
+
+    fn arrivals(&self, poll: &Poll) -> Arc<Notify> {
+        let mut state = poll.broker.state();
+        let topic = state.store.topic(&poll.topic, poll.config.queues);
+        Arc::clone(&topic.group(&poll.group).notify)
+    }
+
+    fn pop(&self, poll: &Poll, ticket: &Ticket) -> Popped {
+        let pop = Pop {
+            topic: &poll.topic,
+            queues: poll.config.queues,
+            group: &poll.group,
+            filter: &poll.filter,
+            batch: poll.batch,
+            invisible: poll.invisible,
+            renew: poll
+                .auto_renew
+                .then(|| self.node.holder(ticket.caller.id())),
+            attempt_id: poll.attempt_id.as_deref(),
+            max_attempts: poll.max_attempts,
+            highest_queue_first: poll.config.kind == TopicType::Priority,
+            now: self.cluster.clock.millis(),
+        };
+        let popped = {
+            let mut state = poll.broker.state();
+            if poll.fifo {
+                state.store.pop_ordered(&pop)
+            } else {
+                state.store.pop(&pop)
+            }
+        };
+        self.cluster
+            .bury(&poll.broker, &poll.group, &popped.exhausted);
+        popped
+    }
+
+    fn deliver(&self, poll: &Poll, popped: Popped, ticket: &Ticket) -> Delivery {
+        if self.cluster.history.enabled() {
+            let at = Instant::now();
+            let all = popped.messages.iter().map(|delivered| history::Delivery {
+                message_id: delivered.id().to_owned(),
+                topic: poll.topic.clone(),
+                group: poll.group.clone(),
+                client_id: ticket.caller.id().to_owned(),
+                node: poll.broker.index,
+                attempt: delivered.attempt,
+                at,
+                receipt_handle: delivered.receipt.to_string(),
+            });
+            self.cluster.history.delivered(all);
+            self.cluster.recorder.touch();
+        }
+        let undelivered = Undelivered {
+            broker: Arc::clone(&poll.broker),
+            topic: poll.topic.clone(),
+            group: poll.group.clone(),
+        };
+        Delivery::of(
+            ok(),
+            popped.messages,
+            self.cluster.clock.millis(),
+            undelivered,
+        )
+    }
+}
+
+/// How long the receive waits: what it asks for, within the proxy's limits and its deadline.
+fn polling_time(
+    client: &Client,
+    caller: &Caller,
+    request: &pb::ReceiveMessageRequest,
+) -> Checked<Duration> {
+    let Some(remaining) = caller
+        .headers
+        .timeout
+        .map(|timeout| timeout.saturating_sub(caller.at.elapsed()))
+    else {
+        return refuse(
+            pb::Code::InternalServerError,
+            "java.lang.NullPointerException: Cannot invoke \"java.lang.Long.longValue()\" because \
+             \"timeRemaining\" is null",
+        );
+    };
+    let asked = match &request.long_polling_timeout {
+        Some(asked) => Duration::from_millis(proto_millis(asked).try_into().unwrap_or_default()),
+        None => {
+            let own = client.settings.request_timeout.as_ref().map(proto_millis);
+            let own = own.and_then(|millis| u64::try_from(millis).ok());
+            let timeout = own.map_or(DEFAULT_REQUEST_TIMEOUT, Duration::from_millis);
+            remaining.saturating_sub(timeout / 2)
+        }
+    };
+    let wait = asked.clamp(MIN_POLL, MAX_POLL);
+    if wait <= remaining {
+        return Ok(wait);
+    }
+    if remaining >= MIN_POLL {
+        return Ok(remaining);
+    }
+    let code = if caller.headers.version.as_str() < KNOWS_POLLING_TIME {
+        pb::Code::BadRequest
+    } else {
+        pb::Code::IllegalPollingTime
+    };
+    refuse(
+        code,
+        "The deadline time remaining is not enough for polling, please check network condition",
+    )
+}
+
+fn invisible_time(auto_renew: bool, asked: Option<&prost_types::Duration>) -> Checked<Duration> {
+    if auto_renew {
+        return Ok(RENEWED_INVISIBLE);
+    }
+    let millis = asked.map_or(0, proto_millis);
+    let text = if millis < MIN_INVISIBLE {
+        format!("the invisibleTime is too small. min is {MIN_INVISIBLE}")
+    } else if millis > MAX_INVISIBLE {
+        format!("the invisibleTime is too large. max is {MAX_INVISIBLE}")
+    } else {
+        return Ok(Duration::from_millis(millis.unsigned_abs()));
+    };
+    refuse(pb::Code::IllegalInvisibleTime, text)
+}

@@ -1,0 +1,205 @@
+//! SendMessage.
+
+use std::sync::Arc;
+
+use md5::{Digest, Md5};
+use rocketmq_proto::v2 as pb;
+use tokio::time::Instant;
+
+use super::ticket::Caller;
+use super::{Port, name};
+use crate::admission::{self, Shape};
+use crate::clock::{timestamp, timestamp_millis};
+use crate::config::{TopicConfig, TopicType};
+use crate::names;
+use crate::rpc::{Checked, ok, refuse};
+use crate::store::log::Stored;
+
+impl Port {
+    pub(super) fn send(
+        &self,
+        _caller: &Caller,
+        request: pb::SendMessageRequest,
+    ) -> Checked<pb::SendMessageResponse> {
+        let Some(first) = request.messages.first() else {
+            return refuse(pb::Code::MessageCorrupted, "no message to send");
+        };
+        let resource = first.topic.clone();
+        let topic = names::topic(name(resource.as_ref()))?;
+        if request.messages.iter().any(|m| m.topic != resource) {
+            return refuse(pb::Code::MessageCorrupted, "topic in message is not same");
+        }
+        let now = self.cluster.clock.millis();
+        let mut shape = Shape::Normal;
+        for (index, message) in request.messages.iter().enumerate() {
+            let own = admission::check(message, now)?;
+            if index == 0 {
+                shape = own;
+            }
+        }
+        let config = self.cluster.topic(topic);
+        admission::match_type(topic, config.as_ref(), shape)?;
+        let Some(config) = config.filter(TopicConfig::writable) else {
+            return refuse(pb::Code::Forbidden, "no writable queue");
+        };
+        if shape == Shape::Transaction {
+            return refuse(
+                pb::Code::InternalServerError,
+                "the embedded broker does not serve transactions",
+            );
+        }
+        Ok(self.store(topic, &config, request.messages, shape, now))
+    }
+
+    fn store(
+        &self,
+        topic: &str,
+        config: &TopicConfig,
+        messages: Vec<pb::Message>,
+        shape: Shape,
+        now: i64,
+    ) -> pb::SendMessageResponse {
+        let single = messages.len() == 1;
+        let mut messages: Vec<pb::Message> = messages
+            .into_iter()
+            .map(|message| self.template(message, shape))
+            .collect();
+        // The broker reads the flags of a whole batch from its first message.
+        let encoding = messages.first().and_then(encoding_of);
+        if let Some(encoding) = encoding {
+            for properties in messages.iter_mut().filter_map(properties_mut) {
+                properties.body_encoding = encoding;
+            }
+        }
+        let id = messages.first().map(id_of).unwrap_or_default();
+        let due = messages.first().and_then(due_of).filter(|due| *due > now);
+        let mut state = self.node.state();
+        let store = &mut state.store;
+        let queue = match messages.first().filter(|_| single) {
+            Some(message) => place(message, config),
+            None => None,
+        };
+        let queue = queue.unwrap_or_else(|| store.topic(topic, config.queues).turn());
+        let mut offset = None;
+        for message in messages {
+            let stored = Arc::new(Stored {
+                commit_log: store.claim(message.body.len()),
+                stored_at: now,
+                message,
+            });
+            match due {
+                Some(due) => {
+                    let at = Instant::now() + self.cluster.clock.until(due);
+                    store.topic(topic, config.queues);
+                    store.delay(topic, stored, at);
+                }
+                None => {
+                    store.topic(topic, config.queues);
+                    let stored_at = store.append(topic, queue, stored, 0);
+                    offset.get_or_insert(stored_at);
+                }
+            }
+        }
+        drop(state);
+        let entry = pb::SendResultEntry {
+            status: Some(ok()),
+            recall_handle: due.map_or_else(String::new, |due| self.recall_handle(topic, due, &id)),
+            offset: offset.unwrap_or_default(),
+            message_id: if single { id.clone() } else { self.batch_id() },
+            transaction_id: if single { id } else { String::new() },
+        };
+        pb::SendMessageResponse {
+            status: Some(ok()),
+            entries: vec![entry],
+        }
+    }
+
+    /// What deliveries of the message have in common.
+    fn template(&self, mut message: pb::Message, shape: Shape) -> pb::Message {
+        let digest = data_encoding::HEXUPPER.encode(&Md5::digest(&message.body));
+        if let Some(topic) = &mut message.topic {
+            topic.resource_namespace.clear();
+        }
+        if let Some(properties) = properties_mut(&mut message) {
+            properties.body_digest = Some(pb::Digest {
+                r#type: pb::DigestType::Md5.into(),
+                checksum: digest,
+            });
+            if properties.body_encoding() != pb::Encoding::Gzip {
+                properties.set_body_encoding(pb::Encoding::Identity);
+            }
+            properties.set_message_type(shape.message_type());
+            properties.store_host = format!("{}:{}", self.node.host, self.node.port);
+            properties.receipt_handle = None;
+            properties.invisible_duration = None;
+            if properties.born_timestamp.is_none() {
+                properties.born_timestamp = Some(timestamp(self.cluster.clock.millis()));
+            }
+            // Keys are stored joined by blanks.
+            properties.keys = properties
+                .keys
+                .iter()
+                .flat_map(|key| key.split_whitespace())
+                .map(str::to_owned)
+                .collect();
+        }
+        message
+    }
+
+    fn recall_handle(&self, topic: &str, due: i64, id: &str) -> String {
+        let text = format!("v1 {topic} {} {} {id}", self.node.broker, due + 1);
+        data_encoding::BASE64URL.encode(text.as_bytes())
+    }
+
+    /// One id for a whole batch, which none of its messages has.
+    fn batch_id(&self) -> String {
+        format!("FD00{:052X}", self.cluster.number())
+    }
+}
+
+fn properties_mut(message: &mut pb::Message) -> Option<&mut pb::SystemProperties> {
+    message.system_properties.as_mut()
+}
+
+fn encoding_of(message: &pb::Message) -> Option<i32> {
+    Some(message.system_properties.as_ref()?.body_encoding)
+}
+
+fn id_of(message: &pb::Message) -> String {
+    message
+        .system_properties
+        .as_ref()
+        .map(|properties| properties.message_id.clone())
+        .unwrap_or_default()
+}
+
+fn due_of(message: &pb::Message) -> Option<i64> {
+    let properties = message.system_properties.as_ref()?;
+    properties.delivery_timestamp.as_ref().map(timestamp_millis)
+}
+
+/// The queue that a message's group or priority names.
+fn place(message: &pb::Message, config: &TopicConfig) -> Option<usize> {
+    let properties = message.system_properties.as_ref()?;
+    if let Some(group) = properties
+        .message_group
+        .as_deref()
+        .filter(|g| !g.is_empty())
+    {
+        return Some(stable_hash(group) % config.queues);
+    }
+    let priority = properties.priority?;
+    (config.kind == TopicType::Priority).then(|| {
+        usize::try_from(priority)
+            .unwrap_or_default()
+            .min(config.queues - 1)
+    })
+}
+
+/// FNV-1a: the same in every run and on every platform.
+fn stable_hash(text: &str) -> usize {
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    usize::try_from(hash).unwrap_or_default()
+}
