@@ -6,4 +6,4 @@ mod rpc;
 mod topology;
 
 pub use error::{Error, ErrorKind, Result};
-pub use model::{Address, Endpoints, MessageType, RetryPolicy};
+pub use model::{Address, Credentials, CredentialsProvider, Endpoints, MessageType, RetryPolicy};

@@ -1,15 +1,18 @@
 //! Values and rules of the protocol: no actors, no I/O, no clock.
 #![allow(dead_code, reason = "the actors that use these values follow")]
 
+mod credentials;
 pub(crate) mod delays;
 pub(crate) mod endpoints;
 pub(crate) mod excerpt;
+pub(crate) mod header;
 mod message_type;
 pub(crate) mod queue;
 mod retry;
 pub(crate) mod route;
 pub(crate) mod time;
 
+pub use credentials::{Credentials, CredentialsProvider};
 pub use endpoints::{Address, Endpoints};
 pub use message_type::MessageType;
 pub use retry::RetryPolicy;
