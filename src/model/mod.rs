@@ -5,8 +5,11 @@ mod credentials;
 pub(crate) mod delays;
 pub(crate) mod endpoints;
 pub(crate) mod excerpt;
+mod filter;
 pub(crate) mod header;
 mod message_type;
+pub(crate) mod name;
+mod property;
 pub(crate) mod queue;
 mod retry;
 pub(crate) mod route;
@@ -14,5 +17,6 @@ pub(crate) mod time;
 
 pub use credentials::{Credentials, CredentialsProvider};
 pub use endpoints::{Address, Endpoints};
+pub use filter::Filter;
 pub use message_type::MessageType;
 pub use retry::RetryPolicy;
