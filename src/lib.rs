@@ -7,6 +7,6 @@ mod topology;
 
 pub use error::{Error, ErrorKind, Result};
 pub use model::{
-    Address, Credentials, CredentialsProvider, Endpoints, Filter,
+    Address, Credentials, CredentialsProvider, Endpoints, Filter, Message, MessageBuilder,
     MessageType, RetryPolicy,
 };

@@ -1,12 +1,15 @@
 //! Values and rules of the protocol: no actors, no I/O, no clock.
 #![allow(dead_code, reason = "the actors that use these values follow")]
 
+pub(crate) mod client_id;
 mod credentials;
 pub(crate) mod delays;
 pub(crate) mod endpoints;
 pub(crate) mod excerpt;
 mod filter;
 pub(crate) mod header;
+pub(crate) mod message;
+pub(crate) mod message_id;
 mod message_type;
 pub(crate) mod name;
 mod property;
@@ -18,5 +21,6 @@ pub(crate) mod time;
 pub use credentials::{Credentials, CredentialsProvider};
 pub use endpoints::{Address, Endpoints};
 pub use filter::Filter;
+pub use message::{Message, MessageBuilder};
 pub use message_type::MessageType;
 pub use retry::RetryPolicy;
