@@ -1,6 +1,7 @@
 //! Values and rules of the protocol: no actors, no I/O, no clock.
 #![allow(dead_code, reason = "the actors that use these values follow")]
 
+pub(crate) mod assignment;
 pub(crate) mod client_id;
 mod credentials;
 pub(crate) mod delays;

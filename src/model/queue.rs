@@ -8,6 +8,9 @@ use super::{Endpoints, MessageType, excerpt::Excerpt};
 use crate::{Error, ErrorKind, Result};
 
 const MASTER: i32 = 0;
+const MAX_QUEUES: usize = 65_536;
+/// Enough to see what is wrong; a server that sends nonsense sends it for every queue.
+const MAX_WARNINGS: usize = 8;
 
 /// What may be done with a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,4 +127,32 @@ impl MessageQueue {
     pub(crate) fn accepts_type(&self, kind: MessageType) -> bool {
         !self.is_typed() || self.accepts.contains(&kind)
     }
+}
+
+/// The queues that can be used, 65 536 at most, and warnings about the others.
+pub(crate) fn take_queues(
+    topic: &Arc<str>,
+    queues: impl ExactSizeIterator<Item = pb::MessageQueue>,
+) -> (Vec<MessageQueue>, Vec<String>) {
+    let (mut taken, mut warnings) = (Vec::new(), Vec::new());
+    let cut = queues.len().saturating_sub(MAX_QUEUES);
+    let mut unsaid = 0_usize;
+    for queue in queues.take(MAX_QUEUES) {
+        match MessageQueue::from_proto(topic, queue) {
+            Ok(queue) => taken.push(queue),
+            Err(error) if warnings.len() < MAX_WARNINGS => {
+                warnings.push(format!("skipped a queue: {error}"));
+            }
+            Err(_) => unsaid += 1,
+        }
+    }
+    if unsaid > 0 {
+        warnings.push(format!("skipped {unsaid} more queues of {topic}"));
+    }
+    if cut > 0 {
+        warnings.push(format!(
+            "ignored {cut} queues of {topic}, {MAX_QUEUES} are the limit"
+        ));
+    }
+    (taken, warnings)
 }

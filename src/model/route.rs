@@ -9,12 +9,8 @@ use rocketmq_proto::v2 as pb;
 
 use super::{
     Endpoints, MessageType,
-    queue::{MessageQueue, Permission},
+    queue::{MessageQueue, Permission, take_queues},
 };
-
-const MAX_QUEUES: usize = 65_536;
-/// Enough to see what is wrong; a server that sends nonsense sends it for every queue.
-const MAX_WARNINGS: usize = 8;
 
 /// The queues of one topic. The order of the queues means nothing.
 #[derive(Debug, Clone)]
@@ -27,14 +23,8 @@ impl Route {
     /// Takes what can be used and says what could not.
     pub(crate) fn from_proto(topic: &str, queues: Vec<pb::MessageQueue>) -> (Self, Vec<String>) {
         let topic: Arc<str> = topic.into();
-        let (taken, skipped) = take_queues(&topic, queues, MAX_QUEUES);
-        (
-            Self {
-                topic,
-                queues: taken,
-            },
-            skipped,
-        )
+        let (queues, warnings) = take_queues(&topic, queues.into_iter());
+        (Self { topic, queues }, warnings)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -125,32 +115,4 @@ fn facts(queue: &MessageQueue) -> Facts<'_> {
         queue.permission,
         &queue.accepts,
     )
-}
-
-fn take_queues(
-    topic: &Arc<str>,
-    queues: Vec<pb::MessageQueue>,
-    limit: usize,
-) -> (Vec<MessageQueue>, Vec<String>) {
-    let (mut taken, mut warnings) = (Vec::new(), Vec::new());
-    let cut = queues.len().saturating_sub(limit);
-    let mut unsaid = 0_usize;
-    for queue in queues.into_iter().take(limit) {
-        match MessageQueue::from_proto(topic, queue) {
-            Ok(queue) => taken.push(queue),
-            Err(error) if warnings.len() < MAX_WARNINGS => {
-                warnings.push(format!("skipped a queue: {error}"));
-            }
-            Err(_) => unsaid += 1,
-        }
-    }
-    if unsaid > 0 {
-        warnings.push(format!("skipped {unsaid} more queues of {topic}"));
-    }
-    if cut > 0 {
-        warnings.push(format!(
-            "ignored {cut} queues of {topic} beyond the limit of {limit}"
-        ));
-    }
-    (taken, warnings)
 }
