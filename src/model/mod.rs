@@ -2,9 +2,11 @@
 #![allow(dead_code, reason = "the actors that use these values follow")]
 
 pub(crate) mod assignment;
+pub(crate) mod body;
 pub(crate) mod client_id;
 mod credentials;
 pub(crate) mod delays;
+pub(crate) mod digest;
 pub(crate) mod endpoints;
 pub(crate) mod excerpt;
 mod filter;
