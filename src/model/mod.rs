@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "the actors that use these values follow")]
 
 pub(crate) mod assignment;
+pub(crate) mod balancer;
 pub(crate) mod body;
 pub(crate) mod client_id;
 mod credentials;
