@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 pub use builder::MessageBuilder;
 
-use super::MessageType;
+use super::{MessageType, time};
 use crate::{Error, ErrorKind, Result};
 
 /// A message that keeps all rules of the server, ready to be sent any number of times.
@@ -137,7 +137,7 @@ impl Message {
     pub fn delivery_time(&self, now: SystemTime) -> Option<SystemTime> {
         match self.special {
             Special::DeliverAt(time) => Some(time),
-            Special::Delay(delay) => Some(now.checked_add(delay).unwrap_or(now)),
+            Special::Delay(delay) => Some(time::later(now, delay)),
             _ => None,
         }
     }

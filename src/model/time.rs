@@ -75,6 +75,13 @@ pub(crate) fn to_timestamp(time: SystemTime) -> prost_types::Timestamp {
     }
 }
 
+/// A time that cannot be told becomes the last one of the protocol: late, never early.
+pub(crate) fn later(time: SystemTime, span: Duration) -> SystemTime {
+    let last = Duration::from_secs(LAST_SECOND.unsigned_abs());
+    time.checked_add(span)
+        .unwrap_or(SystemTime::UNIX_EPOCH + last)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
