@@ -6,3 +6,7 @@ mod rpc;
 mod topology;
 
 pub use error::{Error, ErrorKind, Result};
+pub use model::{
+    Address, Credentials, CredentialsProvider, Endpoints, Filter, Message, MessageBuilder,
+    MessageType, RetryPolicy,
+};
