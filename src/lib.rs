@@ -6,3 +6,6 @@ mod rpc;
 mod topology;
 
 pub use error::{Error, ErrorKind, Result};
+pub use topology::{
+    Backoff, ChildState, Exit, Intensity, LifeEvent, LifeEventKind, Place, Restart, Stop, Strategy,
+};

@@ -1,1 +1,31 @@
 //! Supervision: restart policies, the supervising future, the tree.
+#![cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the actors that are supervised follow")
+)]
+
+mod backoff;
+mod budget;
+mod control;
+mod event;
+mod exit;
+mod lifecycle;
+mod live;
+mod order;
+mod place;
+mod policy;
+mod report;
+mod scope;
+mod supervisor;
+mod tasks;
+mod vessel;
+
+#[cfg(test)]
+mod tests;
+
+pub use backoff::Backoff;
+pub use control::ChildState;
+pub use event::{LifeEvent, LifeEventKind};
+pub use exit::Exit;
+pub use place::Place;
+pub use policy::{Intensity, Restart, Stop, Strategy};
