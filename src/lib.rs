@@ -8,4 +8,5 @@ mod topology;
 pub use error::{Error, ErrorKind, Result};
 pub use topology::{
     Backoff, ChildState, Exit, Intensity, LifeEvent, LifeEventKind, Place, Restart, Stop, Strategy,
+    TreeNode,
 };

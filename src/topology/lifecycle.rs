@@ -1,13 +1,13 @@
-//! The supervising future: one actor, from generation to generation.
+//! The supervising future: one life, from generation to generation.
 
 use std::{
     future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{self, Poll},
     time::Duration,
 };
 
-use actix::{Actor, Addr, Context, Supervised};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
@@ -18,7 +18,6 @@ use super::{
     order::{Order, Turn},
     report::Reporter,
     supervisor::{ChildPolicy, Decides},
-    vessel::Vessel,
 };
 
 /// How a generation ended.
@@ -39,50 +38,50 @@ enum Next {
     Done(ChildState),
 }
 
-/// What one look at the actor brought.
+/// What one poll brought.
 enum Pulse {
-    /// It has been polled once and lives: `started` has run.
+    /// It is up, seen for the first time.
     Up,
     Ended(Exit),
     Told(Order),
 }
 
-pub(super) struct Supervision<A>
-where
-    A: Actor<Context = Context<A>>,
-{
-    // Dropped in this order: the end is reported when the actor is gone.
-    vessel: Vessel<A>,
+/// What a supervising future keeps alive.
+pub(super) trait Life {
+    /// Drives it. Ready: it has ended.
+    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Exit>;
+    /// Whether the generation is up. Asked after a poll.
+    fn is_up(&self) -> bool;
+    /// Makes all state anew for the next generation.
+    fn restart(&mut self) -> Result<(), Exit>;
+    /// Makes it end by its own hooks, which takes further polls.
+    fn ask_to_stop(&mut self);
+}
+
+pub(super) struct Supervision<L> {
+    // Dropped in this order: the end is reported when all else is gone.
+    life: L,
     report: Reporter,
     shared: Arc<Shared>,
     policy: ChildPolicy,
     budget: RestartBudget,
     delays: Delays,
+    /// Whether this generation has been polled.
+    begun: bool,
     up_since: Option<Instant>,
-    /// actix ends an actor nobody can reach, and does not restart one.
-    _kept: Addr<A>,
 }
 
-impl<A> Supervision<A>
-where
-    A: Actor<Context = Context<A>> + Supervised,
-{
-    pub(super) fn new(
-        vessel: Vessel<A>,
-        kept: Addr<A>,
-        shared: Arc<Shared>,
-        policy: ChildPolicy,
-        report: Reporter,
-    ) -> Self {
+impl<L: Life> Supervision<L> {
+    pub(super) fn new(life: L, shared: Arc<Shared>, policy: ChildPolicy, report: Reporter) -> Self {
         Self {
-            vessel,
+            life,
             report,
             shared,
             budget: RestartBudget::new(policy.intensity),
             delays: Delays::new(policy.backoff),
             policy,
+            begun: false,
             up_since: None,
-            _kept: kept,
         }
     }
 
@@ -101,8 +100,8 @@ where
                 Next::Generation => end = self.renew().await,
             }
         };
-        let Self { vessel, report, .. } = self;
-        drop(vessel);
+        let Self { life, report, .. } = self;
+        drop(life);
         report.end(last);
     }
 
@@ -113,9 +112,11 @@ where
         let _ = self.shared.orders.take_failure();
         let generation = self.shared.lifespan().generation;
         self.report.generation_starts(generation);
-        match self.vessel.restart() {
-            Ok(()) => self.live().await,
-            Err(exit) => End::Own(exit),
+        self.begun = false;
+        match catch_unwind(AssertUnwindSafe(|| self.life.restart())) {
+            Ok(Ok(())) => self.live().await,
+            Ok(Err(exit)) => End::Own(exit),
+            Err(payload) => End::Own(Exit::from_panic(payload.as_ref())),
         }
     }
 
@@ -150,23 +151,36 @@ where
         if let Some(order) = self.shared.orders.take(cx.waker()) {
             return Poll::Ready(Pulse::Told(order));
         }
-        match self.vessel.poll(cx, &self.shared) {
-            Poll::Ready(ended) => Poll::Ready(Pulse::Ended(ended.err().unwrap_or(Exit::Normal))),
-            Poll::Pending if self.up_since.is_none() => Poll::Ready(Pulse::Up),
-            Poll::Pending => Poll::Pending,
+        self.begun = true;
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            #[cfg(feature = "test-hooks")]
+            self.shared.orders.panic_if_injected();
+            self.life.poll(cx)
+        }));
+        match polled {
+            Err(payload) => Poll::Ready(Pulse::Ended(Exit::from_panic(payload.as_ref()))),
+            // A failure reported just before is why it ended.
+            Ok(Poll::Ready(exit)) => {
+                let failure = self.shared.orders.take_failure();
+                Poll::Ready(Pulse::Ended(failure.unwrap_or(exit)))
+            }
+            Ok(Poll::Pending) if self.up_since.is_none() && self.life.is_up() => {
+                Poll::Ready(Pulse::Up)
+            }
+            Ok(Poll::Pending) => Poll::Pending,
         }
     }
 
-    /// Lets the actor end by its own hooks, for as long as `stop` gives. Whether it was told
+    /// Lets it end by its own hooks, for as long as `stop` gives. Whether it was told
     /// meanwhile to stop for good.
     async fn wind_down(&mut self, stop: Stop) -> bool {
         let deadline = |stop: Stop| Instant::now() + stop.limit();
         let mut until = deadline(stop);
         let mut for_good = false;
-        // One that has not come up has nothing to wind down.
-        let mut hooks = self.up_since.is_some() && stop != Stop::Now;
+        // One that was never polled has nothing to wind down.
+        let mut hooks = self.begun && stop != Stop::Now;
         if hooks {
-            self.vessel.ask_to_stop();
+            self.life.ask_to_stop();
         }
         while hooks {
             match timeout_at(until, poll_fn(|cx| self.pulse(cx))).await {

@@ -6,16 +6,23 @@
 
 mod backoff;
 mod budget;
+mod child_ref;
 mod control;
 mod event;
 mod exit;
+mod following;
+mod group;
 mod lifecycle;
 mod live;
+mod members;
 mod order;
 mod place;
+mod plan;
 mod policy;
 mod report;
+mod roster;
 mod scope;
+mod spec;
 mod supervisor;
 mod tasks;
 mod vessel;
@@ -29,3 +36,4 @@ pub use event::{LifeEvent, LifeEventKind};
 pub use exit::Exit;
 pub use place::Place;
 pub use policy::{Intensity, Restart, Stop, Strategy};
+pub use roster::TreeNode;

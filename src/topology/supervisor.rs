@@ -71,16 +71,15 @@ where
     let report = Reporter::new(path, first, policy.events.clone());
     let control = ChildControl::new(Arc::clone(&shared), report.subscribe());
     let scope = Scope::new(control.clone(), policy.live.clone());
-    let kept = addr.clone();
     place.spawn(move || async move {
         match Vessel::build(mailbox, scope, policy.live.actor(), build) {
             Ok(vessel) => {
-                let supervision = Supervision::new(vessel, kept, shared, policy, report);
+                let supervision = Supervision::new(vessel, shared, policy, report);
                 supervision.run().await;
             }
             Err(exit) => {
                 shared.lifespan().end().await;
-                report.end(ChildState::GaveUp(exit));
+                report.end(ChildState::Stopped(exit));
             }
         }
     });

@@ -11,13 +11,16 @@ use actix::{
     dev::{ContextFut, channel},
 };
 
-use super::{Exit, control::Shared, live::Counted, scope::Scope};
+use super::{Exit, lifecycle::Life, live::Counted, scope::Scope};
 
 /// As actix has it. It bounds neither `send` nor `do_send`: back-pressure is up to the sender.
 const MAILBOX: usize = 16;
 
 /// A mailbox without an actor yet: messages wait in it.
-pub(super) struct Mailbox<A: Actor>(channel::AddressReceiver<A>);
+pub(super) struct Mailbox<A: Actor> {
+    receiver: channel::AddressReceiver<A>,
+    addr: Addr<A>,
+}
 
 /// A mailbox and its address.
 pub(super) fn mailbox<A>() -> (Addr<A>, Mailbox<A>)
@@ -25,16 +28,19 @@ where
     A: Actor<Context = Context<A>>,
 {
     let (sender, receiver) = channel::channel(MAILBOX);
-    (Addr::new(sender), Mailbox(receiver))
+    let addr = Addr::new(sender);
+    (addr.clone(), Mailbox { receiver, addr })
 }
 
-/// An actor with its context. Whatever it does, no panic leaves this.
+/// An actor with its context.
 pub(super) struct Vessel<A>
 where
     A: Actor<Context = Context<A>>,
 {
     /// Empty only while being dropped.
     fut: Option<ContextFut<A, Context<A>>>,
+    /// actix ends an actor that nobody can reach, and does not restart one.
+    _kept: Addr<A>,
     _counted: Counted,
 }
 
@@ -44,7 +50,7 @@ where
 {
     /// Builds the actor that reads this mailbox.
     pub(super) fn build<F>(
-        Mailbox(receiver): Mailbox<A>,
+        Mailbox { receiver, addr }: Mailbox<A>,
         scope: Scope,
         counted: Counted,
         build: F,
@@ -60,50 +66,42 @@ where
         match built {
             Ok(fut) => Ok(Self {
                 fut: Some(fut),
+                _kept: addr,
                 _counted: counted,
             }),
             Err(payload) => Err(Exit::from_panic(payload.as_ref())),
         }
     }
+}
 
-    /// Ready when the actor has stopped, or panicked.
-    pub(super) fn poll(
-        &mut self,
-        cx: &mut task::Context<'_>,
-        shared: &Shared,
-    ) -> Poll<Result<(), Exit>> {
-        let Some(fut) = &mut self.fut else {
-            return Poll::Ready(Ok(()));
-        };
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            #[cfg(feature = "test-hooks")]
-            shared.orders.panic_if_injected();
-            Pin::new(fut).poll(cx)
-        }));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            // A failure that the actor reported before it stopped is why it stopped.
-            Ok(Poll::Ready(())) => Poll::Ready(shared.orders.take_failure().map_or(Ok(()), Err)),
-            Err(payload) => Poll::Ready(Err(Exit::from_panic(payload.as_ref()))),
+impl<A> Life for Vessel<A>
+where
+    A: Actor<Context = Context<A>> + Supervised,
+{
+    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Exit> {
+        match &mut self.fut {
+            Some(fut) => Pin::new(fut).poll(cx).map(|()| Exit::Normal),
+            None => Poll::Ready(Exit::Normal),
         }
     }
 
-    /// Throws away the context's futures and lets the actor make its state anew. Its `started`
-    /// hook runs with the next poll.
-    pub(super) fn restart(&mut self) -> Result<(), Exit> {
-        let Some(fut) = &mut self.fut else {
-            return Ok(());
-        };
-        match catch_unwind(AssertUnwindSafe(|| fut.restart())) {
-            Ok(true) => Ok(()),
+    /// Its `started` hook runs within the first poll.
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    /// Also throws away the futures of the context.
+    fn restart(&mut self) -> Result<(), Exit> {
+        if self.fut.as_mut().is_some_and(ContextFut::restart) {
+            Ok(())
+        } else {
             // It cannot happen while an address is kept.
-            Ok(false) => Err(Exit::Failed("its mailbox is gone".to_owned())),
-            Err(payload) => Err(Exit::from_panic(payload.as_ref())),
+            Err(Exit::Failed("its mailbox is gone".to_owned()))
         }
     }
 
-    /// Asks the actor to stop: no further message, then its hooks.
-    pub(super) fn ask_to_stop(&mut self) {
+    /// No further message is handled.
+    fn ask_to_stop(&mut self) {
         if let Some(fut) = &mut self.fut {
             fut.ctx().stop();
         }
