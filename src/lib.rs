@@ -10,3 +10,7 @@ pub use model::{
     Address, Credentials, CredentialsProvider, Endpoints, Filter, Message, MessageBuilder,
     MessageType, RetryPolicy,
 };
+pub use topology::{
+    Backoff, ChildState, Exit, Intensity, LifeEvent, LifeEventKind, Place, Restart, Stop, Strategy,
+    TreeNode,
+};

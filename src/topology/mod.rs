@@ -1,1 +1,39 @@
 //! Supervision: restart policies, the supervising future, the tree.
+#![cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the actors that are supervised follow")
+)]
+
+mod backoff;
+mod budget;
+mod child_ref;
+mod control;
+mod event;
+mod exit;
+mod following;
+mod group;
+mod lifecycle;
+mod live;
+mod members;
+mod order;
+mod place;
+mod plan;
+mod policy;
+mod report;
+mod roster;
+mod scope;
+mod spec;
+mod supervisor;
+mod tasks;
+mod vessel;
+
+#[cfg(test)]
+mod tests;
+
+pub use backoff::Backoff;
+pub use control::ChildState;
+pub use event::{LifeEvent, LifeEventKind};
+pub use exit::Exit;
+pub use place::Place;
+pub use policy::{Intensity, Restart, Stop, Strategy};
+pub use roster::TreeNode;

@@ -1,0 +1,229 @@
+//! A group of supervised children: the handle, and the group as something that is supervised.
+
+use std::{
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    task::{self, Poll},
+    time::Duration,
+};
+
+use futures::future::LocalBoxFuture;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Exit, Intensity, Place, Restart, Stop, Strategy,
+    control::{ChildControl, Shared},
+    lifecycle::{Life, Supervision},
+    members::{Command, Members},
+    report::Reporter,
+    roster::{Roster, TreeNode},
+    spec::{ChildSpec, Started},
+    supervisor::ChildPolicy,
+};
+
+/// A group, not started yet.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GroupSpec {
+    pub(crate) strategy: Strategy,
+    /// For all static children together, and for each dynamic one.
+    pub(crate) intensity: Intensity,
+    /// The static children, in start order. Names are unique.
+    pub(crate) children: Vec<ChildSpec>,
+}
+
+/// Why a child was not added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AddError {
+    /// There is a child of this name.
+    #[error("the name is taken")]
+    NameTaken,
+    /// It did not come up.
+    #[error("{0}")]
+    NotStarted(Exit),
+    /// The group is stopping or gone.
+    #[error("the group has ended")]
+    Closed,
+}
+
+/// A running group. Clones are the same group; dropping them all changes nothing.
+///
+/// Static children are started in order, each when the one before is up, and stopped in reverse.
+/// The first that does not come up stops those before it, and the group has failed. The same
+/// when a child fails more often than allowed. Dynamic children come and go, restart for
+/// themselves, and are stopped first, all at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    started: Started,
+    commands: mpsc::Sender<Command>,
+}
+
+impl Group {
+    const COMMANDS: usize = 64;
+
+    /// Starts a group on a thread, where all of its children's start functions run too. For a
+    /// group at the root `policy` is best [`Restart::Temporary`]: its end is its owner's to see.
+    pub(crate) fn start(
+        place: &Place,
+        path: impl Into<Arc<str>>,
+        policy: ChildPolicy,
+        spec: GroupSpec,
+    ) -> Self {
+        let path = path.into();
+        let (commands, inbox) = mpsc::channel(Self::COMMANDS);
+        let roster = Roster::default();
+        let shared = Arc::new(Shared::new(Arc::clone(&path)));
+        let first = shared.lifespan().generation;
+        let report = Reporter::new(Arc::clone(&path), first, policy.events.clone());
+        let control = ChildControl::new(Arc::clone(&shared), report.subscribe());
+        let members = Members::new(path, spec, policy.clone(), roster.clone());
+        place.spawn(move || async move {
+            let life = GroupLife::new(members, inbox);
+            Supervision::new(life, shared, policy, report).run().await;
+        });
+        let children = Some(roster);
+        Self {
+            started: Started { control, children },
+            commands,
+        }
+    }
+
+    /// A root group: it is not restarted.
+    pub(crate) fn root(
+        place: &Place,
+        path: impl Into<Arc<str>>,
+        policy: ChildPolicy,
+        spec: GroupSpec,
+    ) -> Self {
+        let restart = Restart::Temporary;
+        Self::start(place, path, ChildPolicy { restart, ..policy }, spec)
+    }
+
+    /// The group as a child of another group. By default its stop gives the time that all its
+    /// children may take.
+    pub(crate) fn spec(name: impl Into<Arc<str>>, place: Place, spec: GroupSpec) -> ChildSpec {
+        let dynamic = Stop::default().limit();
+        let limits = spec.children.iter().map(|child| child.stop.limit());
+        let stop = Stop::Within(limits.sum::<Duration>() + dynamic);
+        let start = move |path, policy| Self::start(&place, path, policy, spec.clone()).started;
+        ChildSpec::new(name, start).stop(stop)
+    }
+
+    /// The group's own control: its stop is the children's, in order.
+    pub(crate) fn control(&self) -> &ChildControl {
+        &self.started.control
+    }
+
+    /// Waits until all static children are up. An error: one was not, and all are stopped again.
+    pub(crate) async fn up(&self) -> Result<(), Exit> {
+        self.control().up().await
+    }
+
+    /// Waits until the group has ended for good, and says why.
+    pub(crate) async fn exited(&self) -> Exit {
+        self.control().stopped().await
+    }
+
+    /// Stops all children, within the limit of each and `limit` for all. `None`: see
+    /// [`ChildControl::stop`].
+    pub(crate) async fn stop(&self, limit: Duration) -> Option<Exit> {
+        self.control().stop(Stop::Within(limit)).await
+    }
+
+    /// The group and everything below it, as it is now.
+    pub(crate) fn tree(&self) -> TreeNode {
+        self.started.node()
+    }
+
+    /// The control of a child, by name.
+    pub(crate) fn child(&self, name: &str) -> Option<ChildControl> {
+        let roster = self.started.children.as_ref()?;
+        Some(roster.find(name)?.started.control)
+    }
+
+    /// Adds a dynamic child. It ends with the group, and with a restart of the group.
+    ///
+    /// It answers when the child is up. Cancel safe: the child may be added all the same.
+    pub(crate) async fn add(&self, spec: ChildSpec) -> Result<ChildControl, AddError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.commands.send(Command { spec, reply }).await;
+        sent.map_err(|_| AddError::Closed)?;
+        let control = answer.await.map_err(|_| AddError::Closed)??;
+        control.up().await.map_err(AddError::NotStarted)?;
+        Ok(control)
+    }
+
+    /// Stops a dynamic child as its spec says. `None`: there is none of this name, or its thread
+    /// is blocked.
+    pub(crate) async fn remove(&self, name: &str) -> Option<Exit> {
+        let entry = self.started.children.as_ref()?.find(name)?;
+        if !entry.dynamic {
+            return None;
+        }
+        entry.started.control.stop(entry.stop).await
+    }
+}
+
+/// The generations of a group.
+struct GroupLife {
+    members: Rc<Members>,
+    inbox: Rc<Mutex<mpsc::Receiver<Command>>>,
+    generation: LocalBoxFuture<'static, Exit>,
+    stop: CancellationToken,
+}
+
+impl GroupLife {
+    fn new(members: Members, inbox: mpsc::Receiver<Command>) -> Self {
+        let (members, inbox) = (Rc::new(members), Rc::new(Mutex::new(inbox)));
+        let stop = CancellationToken::new();
+        Self {
+            generation: Self::generation(&members, &inbox, &stop),
+            members,
+            inbox,
+            stop,
+        }
+    }
+
+    fn generation(
+        members: &Rc<Members>,
+        inbox: &Rc<Mutex<mpsc::Receiver<Command>>>,
+        stop: &CancellationToken,
+    ) -> LocalBoxFuture<'static, Exit> {
+        let (members, inbox, stop) = (Rc::clone(members), Rc::clone(inbox), stop.clone());
+        Box::pin(async move {
+            // Free: the generation before, which held it, is gone.
+            let mut inbox = inbox.lock().await;
+            members.run(&mut inbox, &stop).await
+        })
+    }
+}
+
+impl Life for GroupLife {
+    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Exit> {
+        Pin::new(&mut self.generation).poll(cx)
+    }
+
+    fn is_up(&self) -> bool {
+        self.members.are_up()
+    }
+
+    fn restart(&mut self) -> Result<(), Exit> {
+        self.members.abandon();
+        self.generation = Box::pin(std::future::pending());
+        self.stop = CancellationToken::new();
+        self.generation = Self::generation(&self.members, &self.inbox, &self.stop);
+        Ok(())
+    }
+
+    fn ask_to_stop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Drop for GroupLife {
+    fn drop(&mut self) {
+        // Only those are left that had no time to stop in order.
+        self.members.abandon();
+    }
+}

@@ -1,0 +1,100 @@
+//! Who is in a group right now.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{
+    ChildState, Stop,
+    control::ChildControl,
+    spec::{ChildSpec, Started},
+};
+
+/// A child as a look at the tree shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeNode {
+    /// Its place in the tree, names joined by `/`.
+    pub path: Arc<str>,
+    /// Where it is in its life.
+    pub state: ChildState,
+    /// How many times it has been restarted.
+    pub restarts: u64,
+    /// Its children, in start order; dynamic ones last.
+    pub children: Vec<TreeNode>,
+}
+
+/// The children of a group in start order, dynamic ones last.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Roster(Arc<Mutex<Vec<Entry>>>);
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) name: Arc<str>,
+    pub(super) stop: Stop,
+    pub(super) dynamic: bool,
+    pub(super) started: Started,
+}
+
+impl Roster {
+    pub(super) fn enter(&self, spec: &ChildSpec, dynamic: bool, started: Started) {
+        self.entries().push(Entry {
+            name: Arc::clone(&spec.name),
+            stop: spec.stop,
+            dynamic,
+            started,
+        });
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<Entry> {
+        let entries = self.entries();
+        entries.iter().find(|entry| &*entry.name == name).cloned()
+    }
+
+    /// Takes out this very child; there may be a new one of its name.
+    pub(super) fn forget(&self, control: &ChildControl) {
+        let path = control.path();
+        self.entries()
+            .retain(|entry| !Arc::ptr_eq(entry.started.control.path(), path));
+    }
+
+    /// All static or all dynamic children, in start order.
+    pub(super) fn select(&self, dynamic: bool) -> Vec<Entry> {
+        let entries = self.entries();
+        let selected = entries.iter().filter(|entry| entry.dynamic == dynamic);
+        selected.cloned().collect()
+    }
+
+    /// Stops all children where they stand and forgets them.
+    pub(super) fn abandon(&self) {
+        for entry in self.entries().drain(..).rev() {
+            entry.started.control.request_stop(Stop::Now);
+        }
+    }
+
+    pub(super) fn nodes(&self) -> Vec<TreeNode> {
+        let entries = self.entries().clone();
+        entries
+            .into_iter()
+            .map(|entry| entry.started.node())
+            .collect()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        // Nothing can panic under this lock, so a poisoned one holds a sound list.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Started {
+    /// The tree from here downwards.
+    pub(super) fn node(&self) -> TreeNode {
+        TreeNode {
+            path: Arc::clone(self.control.path()),
+            state: self.control.state(),
+            restarts: self.control.restarts(),
+            children: self
+                .children
+                .as_ref()
+                .map(Roster::nodes)
+                .unwrap_or_default(),
+        }
+    }
+}
