@@ -1,10 +1,26 @@
 //! RocketMQ 5 clients as actix actors.
 
+mod actors;
+mod client;
+mod config;
+mod consume;
+mod environment;
 mod error;
+mod gate;
+mod member;
+mod messages;
 mod model;
 mod rpc;
 mod topology;
 
+pub use client::{Client, Startable};
+pub use config::{ClientConfig, ClientConfigBuilder, Intervals, Tls, TlsOptions};
+pub use consume::{
+    ByActor, ByFunction, Codec, ConsumerStats, Deliver, Delivery, DeliveryHandler, IntoHandler,
+    IntoOutcome, Made, Outcome, PushConsumer, PushConsumerBuilder, PushConsumerSpec, Raw,
+    ShutdownReport, Text,
+};
+pub use environment::{Connector, Io, SystemClock, WallClock};
 pub use error::{Error, ErrorKind, Result};
 pub use model::{
     Address, Credentials, CredentialsProvider, Endpoints, Filter, Message, MessageBuilder,

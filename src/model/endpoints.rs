@@ -141,6 +141,18 @@ impl Endpoints {
             .ok_or_else(|| protocol("an endpoint without addresses".into()))
     }
 
+    /// What stands for these endpoints in a URI: their first address. A zone is left out, for a URI
+    /// has no place for it.
+    pub(crate) fn authority(&self) -> String {
+        let Some(Address { host, port }) = self.0.first() else {
+            return String::new();
+        };
+        match host.split_once('%').map_or(&**host, |(address, _)| address) {
+            address if address.contains(':') => format!("[{address}]:{port}"),
+            name => format!("{name}:{port}"),
+        }
+    }
+
     pub(crate) fn to_proto(&self) -> pb::Endpoints {
         let addresses = self.0.iter().map(|address| pb::Address {
             host: address.host.to_string(),

@@ -1,6 +1,4 @@
 //! Values and rules of the protocol: no actors, no I/O, no clock.
-#![allow(dead_code, reason = "the actors that use these values follow")]
-
 pub(crate) mod assignment;
 pub(crate) mod balancer;
 pub(crate) mod body;

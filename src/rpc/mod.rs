@@ -1,4 +1,16 @@
 //! Calls to a server: channels, headers, deadlines, status codes.
 
-#[allow(dead_code, reason = "the calls that are signed follow")]
-pub(crate) mod signature;
+mod calls;
+mod connect;
+mod headers;
+mod pool;
+mod signature;
+mod status;
+#[cfg(feature = "tls")]
+mod tls;
+
+pub(crate) use calls::{Rpc, Streaming, TelemetryStream};
+pub(crate) use connect::Transport;
+pub(crate) use headers::{Headers, host_name, user_agent};
+pub(crate) use pool::{ChannelPool, Slot};
+pub(crate) use status::{brief, check, says_settings_lost};

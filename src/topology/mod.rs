@@ -1,8 +1,4 @@
 //! Supervision: restart policies, the supervising future, the tree.
-#![cfg_attr(
-    not(test),
-    allow(dead_code, reason = "the actors that are supervised follow")
-)]
 
 mod backoff;
 mod budget;
@@ -37,3 +33,10 @@ pub use exit::Exit;
 pub use place::Place;
 pub use policy::{Intensity, Restart, Stop, Strategy};
 pub use roster::TreeNode;
+
+pub(crate) use control::ChildControl;
+pub(crate) use exit::panic_text;
+pub(crate) use live::LiveCounts;
+pub(crate) use scope::Scope;
+pub(crate) use supervisor::{ChildPolicy, supervise};
+pub(crate) use tasks::Tasks;

@@ -1,0 +1,11 @@
+//! The actors, one a file.
+
+mod consumer;
+mod process_queue;
+mod route;
+mod session;
+
+pub(crate) use consumer::ConsumerActor;
+pub(crate) use process_queue::ProcessQueueActor;
+pub(crate) use route::RouteActor;
+pub(crate) use session::{SessionActor, SessionLife, SettingsApplied};

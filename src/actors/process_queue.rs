@@ -1,0 +1,341 @@
+//! One assigned queue: receive loops, cache, dispatch, settle.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use actix::{
+    Actor, ActorContext, Addr, AsyncContext, Context, Handler, ResponseFuture, Supervised,
+};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    consume::{
+        Acks, Consumption, Delivery, Lease, Leased, Outcome, Receiver, receive_loop, settle,
+    },
+    messages::process_queue::{
+        DrainQueue, EndQueue, LaneFree, LoopReport, PermitGranted, Received,
+    },
+    topology::{Scope, Tasks},
+};
+
+/// What a process queue is, unchanged over its life.
+#[derive(Debug, Clone)]
+pub(crate) struct QueueSpec {
+    pub(crate) consumption: Arc<Consumption>,
+    pub(crate) receiver: Arc<Receiver>,
+    /// Cancelled when the queue is no longer assigned.
+    pub(crate) dropped: CancellationToken,
+}
+
+/// Receives from one queue and has its messages handled.
+#[derive(Debug)]
+pub(crate) struct ProcessQueueActor {
+    spec: QueueSpec,
+    scope: Scope,
+    state: State,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Messages whose handler has not started.
+    waiting: VecDeque<Leased>,
+    /// Whether `waiting` is handled one after the other.
+    fifo: bool,
+    /// In order only: whether a handler runs, and the receive loop that waits for all of them.
+    lane_busy: bool,
+    lane_done: Option<oneshot::Sender<()>>,
+    /// Whether a task waits for a permit on this queue's behalf.
+    asking: bool,
+    loops: usize,
+    draining: bool,
+    acks: Acks,
+    tasks: Tasks,
+}
+
+impl State {
+    fn new(scope: &Scope) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            fifo: false,
+            lane_busy: false,
+            lane_done: None,
+            asking: false,
+            loops: 0,
+            draining: false,
+            acks: Acks::default(),
+            tasks: scope.tasks(),
+        }
+    }
+}
+
+impl ProcessQueueActor {
+    pub(crate) fn new(spec: QueueSpec, scope: Scope) -> Self {
+        let state = State::new(&scope);
+        Self { spec, scope, state }
+    }
+
+    /// Starts handlers for as long as there are messages and permits.
+    fn dispatch(&mut self, queue: &Addr<Self>) {
+        while !self.state.waiting.is_empty() && !(self.state.fifo && self.state.lane_busy) {
+            match self.spec.consumption.handlers.clone().try_acquire_owned() {
+                Ok(permit) => self.start_handler(permit, queue),
+                Err(_) => return self.ask_for_permit(queue),
+            }
+        }
+        if self.state.waiting.is_empty() && !self.state.lane_busy {
+            // The loop that waits may have gone; then nobody needs to know.
+            self.state.lane_done.take().map(|done| done.send(()));
+        }
+    }
+
+    /// One task waits its turn; the semaphore is fair over the queues of the consumer.
+    fn ask_for_permit(&mut self, queue: &Addr<Self>) {
+        if std::mem::replace(&mut self.state.asking, true) {
+            return;
+        }
+        let (handlers, queue) = (self.spec.consumption.handlers.clone(), queue.clone());
+        self.state.tasks.spawn(async move {
+            if let Ok(permit) = handlers.acquire_owned().await {
+                queue.do_send(PermitGranted { permit });
+            }
+        });
+    }
+
+    fn start_handler(&mut self, permit: OwnedSemaphorePermit, queue: &Addr<Self>) {
+        let Some(Leased { lease, delivery }) = self.state.waiting.pop_front() else {
+            return;
+        };
+        let consumption = self.spec.consumption.clone();
+        match delivery {
+            Ok(delivery) if self.state.fifo => {
+                self.state.lane_busy = true;
+                let queue = queue.clone();
+                self.state.tasks.spawn(async move {
+                    handle_in_order(&consumption, lease, delivery, permit).await;
+                    queue.do_send(LaneFree);
+                });
+            }
+            Ok(delivery) => {
+                let acks = self.state.acks.clone();
+                self.state
+                    .tasks
+                    .spawn(handle(consumption, acks, lease, delivery, permit));
+            }
+            Err(corrupted) => self.state.tasks.spawn(async move {
+                let message_id = lease.receipt().map(|receipt| receipt.message_id.as_str());
+                tracing::warn!(message_id, reason = corrupted.reason, "message corrupted");
+                drop(permit);
+                retry_by_policy(&consumption, lease).await;
+            }),
+        }
+    }
+
+    fn start_loop(&mut self, queue: &Addr<Self>) {
+        self.state.loops += 1;
+        let stop = self.spec.dropped.clone();
+        let run = receive_loop(self.spec.receiver.clone(), stop, queue.clone());
+        self.state.tasks.spawn(run);
+    }
+
+    /// How many receives may be under way.
+    fn most_loops(&self) -> usize {
+        let consumption = &self.spec.consumption;
+        if consumption.role.consuming.load().fifo {
+            1
+        } else {
+            consumption.options.receives_per_queue
+        }
+    }
+}
+
+/// Runs the handler and settles by its outcome. Dropped half-way, the lease goes back.
+async fn handle(
+    consumption: Arc<Consumption>,
+    acks: Acks,
+    lease: Lease,
+    delivery: Delivery,
+    permit: OwnedSemaphorePermit,
+) {
+    let outcome = run_handler(&consumption, delivery).await;
+    // Settling needs no handler's place.
+    drop(permit);
+    match outcome {
+        Outcome::Ack => acks.add(lease),
+        Outcome::Retry => retry_by_policy(&consumption, lease).await,
+        Outcome::RetryAfter(delay) => settle::retry(&consumption, lease, delay).await,
+        Outcome::DeadLetter { reason } => settle::dead_letter(&consumption, lease, &reason).await,
+    }
+}
+
+/// As the official client has it for ordered queues: repeats a failed handling here, keeping the
+/// queue waiting, until it succeeds or the attempts are used up.
+async fn handle_in_order(
+    consumption: &Arc<Consumption>,
+    lease: Lease,
+    delivery: Delivery,
+    permit: OwnedSemaphorePermit,
+) {
+    let mut delivery = delivery;
+    let mut permit = Some(permit);
+    loop {
+        let outcome = run_handler(consumption, delivery.clone()).await;
+        permit.take();
+        let policy = consumption.role.consuming.load().retry.clone();
+        let attempt = i32::try_from(delivery.attempt()).unwrap_or(i32::MAX);
+        let delay = match outcome {
+            Outcome::Ack => return settle::ack(consumption, lease).await,
+            Outcome::DeadLetter { reason } => {
+                return settle::dead_letter(consumption, lease, &reason).await;
+            }
+            Outcome::Retry | Outcome::RetryAfter(_) if attempt >= policy.max_attempts() => {
+                let reason = "its attempts are used up";
+                return settle::dead_letter(consumption, lease, reason).await;
+            }
+            Outcome::Retry => policy.delay(attempt),
+            Outcome::RetryAfter(delay) => delay,
+        };
+        tokio::time::sleep(delay).await;
+        delivery = delivery.again();
+        permit = consumption.handlers.clone().acquire_owned().await.ok();
+    }
+}
+
+async fn run_handler(consumption: &Consumption, delivery: Delivery) -> Outcome {
+    let outcome = consumption.handler.run(delivery).await;
+    let stats = &consumption.stats;
+    match &outcome {
+        Outcome::Ack => stats.handled.one(),
+        _ => stats.failed.one(),
+    }
+    outcome
+}
+
+/// Has a failed delivery made again after the delay the group's policy says.
+async fn retry_by_policy(consumption: &Arc<Consumption>, lease: Lease) {
+    let Some(receipt) = lease.receipt() else {
+        return;
+    };
+    let attempt = i32::try_from(receipt.attempt).unwrap_or(i32::MAX);
+    let delay = consumption.role.consuming.load().retry.delay(attempt);
+    settle::retry(consumption, lease, delay).await;
+}
+
+impl Actor for ProcessQueueActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        let queue = ctx.address();
+        self.start_loop(&queue);
+        let QueueSpec {
+            consumption,
+            dropped,
+            ..
+        } = self.spec.clone();
+        self.state
+            .tasks
+            .spawn(self.state.acks.clone().run(consumption.clone()));
+        self.state.tasks.spawn(async move {
+            tokio::select! {
+                () = dropped.cancelled() => {}
+                () = consumption.draining.cancelled() => {}
+            }
+            queue.do_send(DrainQueue);
+        });
+    }
+}
+
+impl Supervised for ProcessQueueActor {
+    /// A process queue is temporary: the assignment scan makes a new one instead.
+    fn restarting(&mut self, _: &mut Self::Context) {
+        self.state = State::new(&self.scope);
+    }
+}
+
+impl Handler<Received> for ProcessQueueActor {
+    type Result = ResponseFuture<()>;
+
+    fn handle(&mut self, message: Received, ctx: &mut Self::Context) -> Self::Result {
+        if self.state.draining {
+            // Dropped leases are given back.
+            return Box::pin(std::future::ready(()));
+        }
+        self.state.fifo = message.fifo;
+        self.state.waiting.extend(message.batch);
+        let (done, settled) = oneshot::channel();
+        if message.fifo {
+            self.state.lane_done = Some(done);
+        }
+        self.dispatch(&ctx.address());
+        Box::pin(async move {
+            // In order: the loop goes on when the batch is settled, or its queue is gone. Else
+            // the sender is dropped by now.
+            let _ = settled.await;
+        })
+    }
+}
+
+impl Handler<PermitGranted> for ProcessQueueActor {
+    type Result = ();
+
+    fn handle(&mut self, message: PermitGranted, ctx: &mut Self::Context) {
+        self.state.asking = false;
+        if !(self.state.fifo && self.state.lane_busy) {
+            self.start_handler(message.permit, &ctx.address());
+        }
+        self.dispatch(&ctx.address());
+    }
+}
+
+impl Handler<LaneFree> for ProcessQueueActor {
+    type Result = ();
+
+    fn handle(&mut self, _: LaneFree, ctx: &mut Self::Context) {
+        self.state.lane_busy = false;
+        self.dispatch(&ctx.address());
+    }
+}
+
+impl Handler<LoopReport> for ProcessQueueActor {
+    type Result = bool;
+
+    /// Answers whether the loop shall go on.
+    fn handle(&mut self, message: LoopReport, ctx: &mut Self::Context) -> bool {
+        let most = self.most_loops();
+        if self.state.loops > most || (!message.full && self.state.loops > 1) {
+            self.state.loops -= 1;
+            return false;
+        }
+        if message.full && self.state.loops < most && !self.spec.consumption.budget.is_full() {
+            self.start_loop(&ctx.address());
+        }
+        true
+    }
+}
+
+impl Handler<DrainQueue> for ProcessQueueActor {
+    type Result = ();
+
+    fn handle(&mut self, _: DrainQueue, ctx: &mut Self::Context) {
+        self.state.draining = true;
+        self.state.waiting.clear();
+        self.state.lane_done = None;
+        if self.spec.consumption.draining.is_cancelled() {
+            // The consumer's drain stops the actor when everything is settled.
+            return;
+        }
+        let (open, queue) = (self.spec.receiver.open.clone(), ctx.address());
+        open.close();
+        self.state.tasks.spawn(async move {
+            open.wait().await;
+            queue.do_send(EndQueue);
+        });
+    }
+}
+
+impl Handler<EndQueue> for ProcessQueueActor {
+    type Result = ();
+
+    fn handle(&mut self, _: EndQueue, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}

@@ -1,0 +1,123 @@
+//! What others may know of a session: whether its settings are applied.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::sync::watch;
+
+use crate::{gate::Witness, model::Endpoints};
+
+/// The life of one session, as seen from outside; it outlasts restarts of the actor.
+///
+/// A generation starts with the actor, and ends when it restarts, when the transport is rebuilt,
+/// or when the server lost the settings. The end of a stream does not end it.
+#[derive(Debug)]
+pub(crate) struct SessionLife {
+    endpoints: Endpoints,
+    generation: AtomicU64,
+    /// The generation whose settings are applied; 0 for none.
+    applied: watch::Sender<u64>,
+}
+
+impl SessionLife {
+    pub(crate) fn new(endpoints: Endpoints) -> Arc<Self> {
+        Arc::new(Self {
+            endpoints,
+            generation: AtomicU64::new(0),
+            applied: watch::Sender::new(0),
+        })
+    }
+
+    pub(crate) fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether receives and sends may go there now.
+    pub(crate) fn is_ready(&self) -> bool {
+        *self.applied.borrow() == self.generation() && self.generation() > 0
+    }
+
+    /// Waits until [`is_ready`](Self::is_ready). Cancel safe.
+    pub(crate) async fn ready(&self) {
+        let mut applied = self.applied.subscribe();
+        while !self.is_ready() {
+            if applied.changed().await.is_err() {
+                // The sender lives as long as `self`.
+                return;
+            }
+        }
+    }
+
+    /// The witness of the current generation, if its settings are applied.
+    pub(super) fn witness(self: &Arc<Self>) -> Option<SettingsApplied> {
+        self.is_ready().then(|| SettingsApplied {
+            life: self.clone(),
+            generation: self.generation(),
+        })
+    }
+
+    /// Ends the current generation; nothing is applied in the next one yet.
+    pub(super) fn next_generation(&self) -> u64 {
+        let next = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
+        self.applied.send_replace(0);
+        next
+    }
+
+    /// The settings of the current generation are applied.
+    pub(super) fn apply(self: &Arc<Self>) -> SettingsApplied {
+        let generation = self.generation();
+        self.applied.send_replace(generation);
+        SettingsApplied {
+            life: self.clone(),
+            generation,
+        }
+    }
+}
+
+/// Proof that the settings of an endpoint were answered and applied. Only its session makes it.
+#[derive(Debug, Clone)]
+pub(crate) struct SettingsApplied {
+    life: Arc<SessionLife>,
+    generation: u64,
+}
+
+impl SettingsApplied {
+    pub(crate) fn life(&self) -> &Arc<SessionLife> {
+        &self.life
+    }
+}
+
+impl Witness for SettingsApplied {
+    fn is_current(&self) -> bool {
+        self.life.generation() == self.generation && self.life.is_ready()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_witness_ends_with_its_generation() {
+        let life = SessionLife::new(Endpoints::parse("10.0.0.1:8081").unwrap());
+        assert!(
+            !life.is_ready(),
+            "nothing is applied before the first generation"
+        );
+        life.next_generation();
+        let witness = life.apply();
+        assert!(witness.is_current() && life.is_ready());
+        life.ready().await;
+        life.next_generation();
+        assert!(!witness.is_current() && !life.is_ready());
+        assert!(life.apply().is_current() && !witness.is_current());
+    }
+}

@@ -1,0 +1,119 @@
+//! The threads of a client, and the connections that live on them.
+
+use std::{sync::Arc, time::Duration};
+
+use actix::{Arbiter, ArbiterHandle};
+use tokio::{runtime::Handle, sync::oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    ClientConfig, Error, ErrorKind, Result,
+    rpc::{ChannelPool, Transport},
+    topology::Place,
+};
+
+/// The first check for idle channels comes so long after the start.
+const FIRST_IDLE_CHECK: Duration = Duration::from_secs(5);
+
+/// Where the actors of a client run. Ends with the last of its producers and consumers.
+///
+/// Control actors and connections have a thread of their own, so that no handler and no flood of
+/// messages can hold back a heartbeat.
+#[derive(Debug)]
+pub struct Host {
+    pub(crate) io: Place,
+    pub(crate) data: Place,
+    pub(crate) pool: Arc<ChannelPool>,
+    _stop: DropGuard,
+}
+
+impl Host {
+    pub(crate) async fn start(config: &ClientConfig) -> Result<Self> {
+        if config.on_this_thread {
+            Self::here(config)
+        } else {
+            Self::threads(config).await
+        }
+    }
+
+    fn here(config: &ClientConfig) -> Result<Self> {
+        let runtime = Handle::try_current()
+            .map_err(|error| Error::invalid("no tokio runtime runs here").caused_by(error))?;
+        let stop = CancellationToken::new();
+        let pool = channels(config, runtime);
+        tokio::task::spawn_local(clear_idle(pool.clone(), config.clone(), stop.clone()));
+        Ok(Self {
+            io: Place::Here,
+            data: Place::Here,
+            pool,
+            _stop: stop.drop_guard(),
+        })
+    }
+
+    /// Two threads of the client's own. They belong to no `System` of the application, so they
+    /// work from any runtime, and one that stops does not cut off what is being drained.
+    async fn threads(config: &ClientConfig) -> Result<Self> {
+        let stop = CancellationToken::new();
+        let (ready, started) = oneshot::channel();
+        let ended = stop.clone();
+        std::thread::Builder::new()
+            .name("rocketmq-io".to_owned())
+            .spawn(move || run_thread(ready, ended))
+            .map_err(|error| Error::new(ErrorKind::Server, "no thread").caused_by(error))?;
+        let Threads { io, data, runtime } = started
+            .await
+            .map_err(|_| Error::new(ErrorKind::Server, "the client's thread did not start"))?;
+        let pool = channels(config, runtime.clone());
+        runtime.spawn(clear_idle(pool.clone(), config.clone(), stop.clone()));
+        Ok(Self {
+            io: Place::Arbiter(io),
+            data: Place::Arbiter(data),
+            pool,
+            _stop: stop.drop_guard(),
+        })
+    }
+}
+
+struct Threads {
+    io: ArbiterHandle,
+    data: ArbiterHandle,
+    runtime: Handle,
+}
+
+fn run_thread(ready: oneshot::Sender<Threads>, stop: CancellationToken) {
+    actix_rt::System::new().block_on(async move {
+        let data = Arbiter::new();
+        let threads = Threads {
+            io: Arbiter::current(),
+            data: data.handle(),
+            runtime: Handle::current(),
+        };
+        if ready.send(threads).is_ok() {
+            stop.cancelled().await;
+        }
+        data.stop();
+    });
+}
+
+fn channels(config: &ClientConfig, runtime: Handle) -> Arc<ChannelPool> {
+    let transport = Transport::new(
+        &config.environment,
+        config.tls.clone(),
+        config.connect_timeout,
+        runtime,
+    );
+    Arc::new(ChannelPool::new(transport))
+}
+
+async fn clear_idle(pool: Arc<ChannelPool>, config: ClientConfig, stop: CancellationToken) {
+    let work = async {
+        tokio::time::sleep(FIRST_IDLE_CHECK).await;
+        loop {
+            for endpoint in pool.clear_idle(config.intervals.idle_after) {
+                tracing::debug!(%endpoint, "idle channel closed");
+            }
+            tokio::time::sleep(config.intervals.idle_check).await;
+        }
+    };
+    stop.run_until_cancelled(work).await;
+}

@@ -1,0 +1,123 @@
+//! The client: configuration, connections and threads that its producers and consumers share.
+
+mod host;
+
+use std::{fmt, sync::Arc};
+
+use tokio::sync::Mutex;
+
+pub(crate) use host::Host;
+
+use crate::{ClientConfig, Result};
+
+/// A client of one RocketMQ cluster. Producers and consumers are started on it.
+///
+/// Cheap to clone, and usable from any thread. Connections and threads are made when the first
+/// producer or consumer starts, shared by all of them, and end with the last of them and of the
+/// clones of this.
+///
+/// ```no_run
+/// use rocketmq_actors::{Client, ClientConfig, Delivery, Filter, PushConsumerSpec, Tls};
+///
+/// # async fn run() -> rocketmq_actors::Result<()> {
+/// let client = Client::new(ClientConfig::builder("127.0.0.1:8081").tls(Tls::Off).build()?);
+/// let spec = PushConsumerSpec::builder("billing")
+///     .subscribe("orders", Filter::tag("paid"))
+///     .handler(|delivery: Delivery| async move {
+///         println!("{}", delivery.message_id());
+///     })
+///     .build()?;
+/// let consumer = client.start(spec).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    config: Arc<ClientConfig>,
+    host: Mutex<Option<Arc<Host>>>,
+}
+
+impl Client {
+    /// A client with this configuration. Connects to nothing yet.
+    #[must_use]
+    pub fn new(config: ClientConfig) -> Self {
+        Self(Arc::new(Inner {
+            config: Arc::new(config),
+            host: Mutex::default(),
+        }))
+    }
+
+    /// Starts a producer or consumer and returns its handle once it is ready.
+    ///
+    /// # Errors
+    /// Whatever kept it from being ready within the start time-out; nothing is left running then.
+    ///
+    /// Cancel safe: a start that is dropped is undone.
+    pub async fn start<S: Startable>(&self, spec: S) -> Result<S::Handle> {
+        let host = self.host().await?;
+        spec.start(sealed::Context {
+            config: self.0.config.clone(),
+            host,
+        })
+        .await
+    }
+
+    async fn host(&self) -> Result<Arc<Host>> {
+        let mut host = self.0.host.lock().await;
+        if let Some(host) = &*host {
+            return Ok(host.clone());
+        }
+        let made = Arc::new(Host::start(&self.0.config).await?);
+        *host = Some(made.clone());
+        Ok(made)
+    }
+
+    /// How many endpoints this client has connections to.
+    pub async fn connections(&self) -> usize {
+        self.0
+            .host
+            .lock()
+            .await
+            .as_ref()
+            .map_or(0, |host| host.pool.len())
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Client")
+            .field("config", &self.0.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What can be started on a [`Client`]: [`PushConsumerSpec`](crate::PushConsumerSpec) and
+/// [`ProducerSpec`](crate::ProducerSpec).
+pub trait Startable: sealed::Start {}
+
+impl<S: sealed::Start> Startable for S {}
+
+pub(crate) mod sealed {
+    use std::{future::Future, sync::Arc};
+
+    use super::Host;
+    use crate::{ClientConfig, Result};
+
+    /// What a start needs of its client.
+    #[derive(Debug)]
+    pub struct Context {
+        pub(crate) config: Arc<ClientConfig>,
+        pub(crate) host: Arc<Host>,
+    }
+
+    /// Starts what a spec describes.
+    pub trait Start: Send {
+        /// What controls it once it runs.
+        type Handle: Send;
+
+        /// Runs the start to its end.
+        fn start(self, on: Context) -> impl Future<Output = Result<Self::Handle>> + Send;
+    }
+}

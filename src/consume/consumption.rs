@@ -1,0 +1,149 @@
+//! What the actors of one push consumer share, and what outlives their restarts.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use actix::Addr;
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    DeliveryHandler, budget::Budget, lease::Leases, settings::ConsumerRole, shutdown::Outcome,
+    stats::Stats,
+};
+use crate::{
+    Error, ErrorKind, Result,
+    actors::{ProcessQueueActor, RouteActor},
+    member::Member,
+    messages::route::PrepareEndpoints,
+    model::{Endpoints, queue::QueueKey},
+    topology::ChildControl,
+};
+
+/// Numbers of a push consumer.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// Handlers at once, over all queues.
+    pub(crate) concurrency: usize,
+    pub(crate) max_cached_messages: usize,
+    pub(crate) max_cached_bytes: usize,
+    /// Receives at once on one queue, where it is not consumed in order.
+    pub(crate) receives_per_queue: usize,
+    /// How long polls in flight are waited for at shutdown.
+    pub(crate) poll_grace: Duration,
+}
+
+/// A running process queue.
+#[derive(Debug, Clone)]
+pub(crate) struct RunningQueue {
+    pub(crate) addr: Addr<ProcessQueueActor>,
+    pub(crate) control: ChildControl,
+    /// Cancelled when the queue is no longer assigned.
+    pub(crate) dropped: CancellationToken,
+}
+
+/// One push consumer: what its actors share.
+#[derive(Debug)]
+pub(crate) struct Consumption {
+    pub(crate) member: Arc<Member>,
+    pub(crate) role: Arc<ConsumerRole>,
+    pub(crate) options: Options,
+    pub(crate) handler: DeliveryHandler,
+    pub(crate) routes: Addr<RouteActor>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) leases: Arc<Leases>,
+    /// Permits to run a handler.
+    pub(crate) handlers: Arc<Semaphore>,
+    pub(crate) stats: Stats,
+    /// Cancelled when no more messages are wanted.
+    pub(crate) draining: CancellationToken,
+    /// Has a token of each receive loop.
+    pub(crate) polls: TaskTracker,
+    pub(super) outcome: Outcome,
+    ending: AtomicBool,
+    /// Whether scans have begun, so that a restart goes on with them.
+    pub(crate) begun: AtomicBool,
+    queues: Mutex<BTreeMap<QueueKey, RunningQueue>>,
+}
+
+impl Consumption {
+    pub(crate) fn new(
+        member: Arc<Member>,
+        role: Arc<ConsumerRole>,
+        options: Options,
+        handler: DeliveryHandler,
+        routes: Addr<RouteActor>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            member,
+            role,
+            budget: Budget::new(options.max_cached_messages, options.max_cached_bytes),
+            leases: Arc::default(),
+            handlers: Arc::new(Semaphore::new(options.concurrency)),
+            stats: Stats::default(),
+            draining: CancellationToken::new(),
+            polls: TaskTracker::new(),
+            outcome: Outcome::new(None),
+            ending: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
+            queues: Mutex::default(),
+            options,
+            handler,
+            routes,
+        })
+    }
+
+    /// Whether this is the first who wants the consumer to end.
+    pub(super) fn begin_shutdown(&self) -> bool {
+        self.polls.close();
+        !self.ending.swap(true, Ordering::AcqRel)
+    }
+
+    /// Has endpoints pass the gate, if they have not yet.
+    ///
+    /// # Errors
+    /// Their settings were not answered in time.
+    pub(crate) async fn prepare(&self, endpoints: &Endpoints) -> Result<()> {
+        if self.member.is_ready(endpoints) {
+            return Ok(());
+        }
+        let asked = self.routes.send(PrepareEndpoints {
+            endpoints: endpoints.clone(),
+        });
+        let lost = |_| Error::new(ErrorKind::Server, "the route actor restarted meanwhile");
+        asked.await.map_err(lost).flatten().map(drop)
+    }
+
+    pub(crate) fn log_statistics(&self) {
+        let (messages, bytes) = self.budget.used();
+        tracing::debug!(
+            group = %self.role.group,
+            received = self.stats.received.get(),
+            acked = self.stats.acked.get(),
+            failed = self.stats.failed.get(),
+            messages,
+            bytes,
+            queues = self.queues().len(),
+            "consumer statistics"
+        );
+    }
+
+    /// The process queues that run.
+    pub(crate) fn queues(&self) -> MutexGuard<'_, BTreeMap<QueueKey, RunningQueue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The controls of the process queues that run.
+    pub(crate) fn queue_controls(&self) -> Vec<ChildControl> {
+        self.queues()
+            .values()
+            .map(|queue| queue.control.clone())
+            .collect()
+    }
+}

@@ -1,0 +1,156 @@
+//! A running push consumer.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    ShutdownReport,
+    consumption::Consumption,
+    shutdown::{abandon, shutdown},
+};
+use crate::Error;
+
+/// A running push consumer. Cheap to clone, usable from any thread.
+///
+/// When the last clone is dropped without [`shutdown`](Self::shutdown), the consumer stops
+/// receiving at once, says so in the log, and leaves to the server what is not settled.
+#[derive(Clone)]
+pub struct PushConsumer(Arc<Handle>);
+
+struct Handle {
+    consumption: Arc<Consumption>,
+}
+
+impl PushConsumer {
+    pub(super) fn new(consumption: Arc<Consumption>) -> Self {
+        Self(Arc::new(Handle { consumption }))
+    }
+
+    /// The consumer group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        &self.0.consumption.role.group
+    }
+
+    /// The id the server knows this consumer by.
+    #[must_use]
+    pub fn client_id(&self) -> &str {
+        &self.0.consumption.member.client_id
+    }
+
+    /// Stops the consumer: receives no more, lets running handlers finish and settles what they
+    /// did, gives back what has not started, and takes leave of the servers. Returns within
+    /// `grace` and a second, whatever the servers do.
+    ///
+    /// Called from inside a handler it waits for that handler, so `grace` runs out. Calling it
+    /// again gives the same report. Cancel safe: the shutdown goes on.
+    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        shutdown(&self.0.consumption, grace).await
+    }
+
+    /// Waits until the consumer has failed for good, because a part of it failed more often than
+    /// its restart policy allows. Never ends after a shutdown. Cancel safe.
+    pub async fn failed(&self) -> Error {
+        self.0.consumption.member.failed().await
+    }
+
+    /// What happened since the start.
+    #[must_use]
+    pub fn stats(&self) -> ConsumerStats {
+        let Consumption {
+            stats,
+            budget,
+            leases,
+            member,
+            ..
+        } = &*self.0.consumption;
+        let (cached_messages, cached_bytes) = budget.used();
+        ConsumerStats {
+            received: stats.received.get(),
+            handled: stats.handled.get(),
+            failed: stats.failed.get(),
+            acked: stats.acked.get(),
+            retried: stats.retried.get(),
+            dead_lettered: stats.dead_lettered.get(),
+            handed_back: stats.handed_back.get(),
+            expired: stats.expired.get(),
+            corrupted: stats.corrupted.get(),
+            restarts: member.restarts() + stats.queue_failures.get(),
+            cached_messages,
+            cached_bytes,
+            unsettled: leases.open(),
+            queues: self.0.consumption.queues().len(),
+            sessions: member.sessions.len(),
+            actors: member.live.actors(),
+            tasks: member.live.tasks(),
+        }
+    }
+
+    /// Makes the next poll of an actor panic: `routes`, `consumer`, `session` or `queue` (of the
+    /// last two, every one).
+    #[cfg(feature = "test-hooks")]
+    pub fn crash(&self, actor: &str) {
+        let consumption = &self.0.consumption;
+        if actor == "queue" {
+            for control in consumption.queue_controls() {
+                control.inject_panic();
+            }
+        } else {
+            consumption.member.crash(actor);
+        }
+    }
+}
+
+impl fmt::Debug for PushConsumer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("PushConsumer")
+            .field("group", &self.group())
+            .field("client_id", &self.client_id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        abandon(&self.consumption);
+    }
+}
+
+/// Counters since the start of a consumer, and what it holds right now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConsumerStats {
+    /// Messages received, every delivery counted.
+    pub received: u64,
+    /// Handlings that ended with an ack.
+    pub handled: u64,
+    /// Handlings that ended otherwise: failed, panicked, or asked for a dead letter.
+    pub failed: u64,
+    /// Deliveries acknowledged.
+    pub acked: u64,
+    /// Deliveries given back to be made again later.
+    pub retried: u64,
+    /// Deliveries moved to the dead letter topic by this consumer. The server moves others.
+    pub dead_lettered: u64,
+    /// Deliveries given back unhandled.
+    pub handed_back: u64,
+    /// Deliveries that could not be settled because their lease was over.
+    pub expired: u64,
+    /// Messages with a damaged or undecodable body.
+    pub corrupted: u64,
+    /// Restarts of actors.
+    pub restarts: u64,
+    /// Messages cached, those being handled and settled included.
+    pub cached_messages: usize,
+    /// Bytes of the bodies of these.
+    pub cached_bytes: usize,
+    /// Deliveries neither settled nor given back.
+    pub unsettled: usize,
+    /// Queues being consumed.
+    pub queues: usize,
+    /// Sessions with endpoints.
+    pub sessions: usize,
+    /// Actors alive.
+    pub actors: usize,
+    /// Tasks and timers of these actors.
+    pub tasks: usize,
+}

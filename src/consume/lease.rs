@@ -1,0 +1,187 @@
+//! The duty to settle a delivery: to acknowledge it, or to give it back.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::sync::Notify;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::Delivery;
+use crate::model::Endpoints;
+
+/// What names a delivery towards the server.
+#[derive(Debug, Clone)]
+pub(crate) struct Receipt {
+    pub(crate) topic: Arc<str>,
+    pub(crate) endpoints: Endpoints,
+    /// Opaque; passed back as it came.
+    pub(crate) handle: String,
+    pub(crate) message_id: String,
+    pub(crate) attempt: u32,
+}
+
+/// Holds a delivery until it is settled. Dropped before that, by a cancelled handler or a crash,
+/// it goes to the [`Leases`], which give it back to the server.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    /// Empty only once it is settled.
+    receipt: Option<Receipt>,
+    /// Keeps the message counted as cached.
+    held: Option<Delivery>,
+    /// Keeps its process queue from ending.
+    queue: Option<TaskTrackerToken>,
+    leases: Arc<Leases>,
+}
+
+impl Lease {
+    /// Has the message count as cached, and its queue as busy, until it is settled.
+    pub(crate) fn hold(&mut self, delivery: Delivery, queue: TaskTrackerToken) {
+        self.held = Some(delivery);
+        self.queue = Some(queue);
+    }
+
+    /// `None` once it is settled.
+    pub(crate) fn receipt(&self) -> Option<&Receipt> {
+        self.receipt.as_ref()
+    }
+
+    /// The server knows what became of it, or never will: nothing more is to be done.
+    pub(crate) fn settled(mut self) {
+        if self.receipt.take().is_some() {
+            self.leases.end();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(receipt) = self.receipt.take() {
+            self.leases.give_back(receipt, self.held.take());
+        }
+    }
+}
+
+/// The leases of one consumer. Outlives restarts of its actors, so that no crash loses one.
+///
+/// As many as the cache holds messages, for each keeps its permit until it is settled.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    open: AtomicUsize,
+    returned: Mutex<Vec<(Receipt, Option<Delivery>)>>,
+    changed: Notify,
+}
+
+impl Leases {
+    pub(crate) fn lease(self: &Arc<Self>, receipt: Receipt) -> Lease {
+        self.open.fetch_add(1, Ordering::AcqRel);
+        Lease {
+            receipt: Some(receipt),
+            held: None,
+            queue: None,
+            leases: self.clone(),
+        }
+    }
+
+    /// How many deliveries are neither settled nor given back.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// The next leases to give back to the server; waits for the first. Dropped unsettled, they
+    /// come again. Cancel safe.
+    pub(crate) async fn returned(self: &Arc<Self>) -> Vec<Lease> {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let returned = std::mem::take(&mut *self.lock());
+            if !returned.is_empty() {
+                let again = |(receipt, held)| Lease {
+                    receipt: Some(receipt),
+                    held,
+                    queue: None,
+                    leases: self.clone(),
+                };
+                return returned.into_iter().map(again).collect();
+            }
+            changed.await;
+        }
+    }
+
+    fn end(&self) {
+        self.open.fetch_sub(1, Ordering::AcqRel);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until every lease is settled or given back. Cancel safe.
+    pub(crate) async fn all_ended(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.open() == 0 {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn give_back(&self, receipt: Receipt, held: Option<Delivery>) {
+        self.lock().push((receipt, held));
+        self.changed.notify_waiters();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Receipt, Option<Delivery>)>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn receipt(handle: &str) -> Receipt {
+        Receipt {
+            topic: "t".into(),
+            endpoints: Endpoints::parse("a:1").unwrap(),
+            handle: handle.to_owned(),
+            message_id: "m".to_owned(),
+            attempt: 1,
+        }
+    }
+
+    #[test]
+    fn a_settled_lease_is_gone_and_a_dropped_one_comes_back() {
+        let leases = Arc::<Leases>::default();
+        let (one, two) = (leases.lease(receipt("1")), leases.lease(receipt("2")));
+        let mut all = Box::pin(leases.all_ended());
+        one.settled();
+        drop(two);
+        assert_eq!(
+            leases.open(),
+            1,
+            "given back, but the server does not know yet"
+        );
+        assert!((&mut all).now_or_never().is_none());
+        drop(leases.returned().now_or_never().unwrap());
+        let mut returned = leases
+            .returned()
+            .now_or_never()
+            .expect("dropped, it comes again");
+        assert_eq!(returned.len(), 1);
+        let again = returned.remove(0);
+        assert_eq!(again.receipt().unwrap().handle, "2");
+        again.settled();
+        assert!(all.now_or_never().is_some());
+        assert!(
+            leases.returned().now_or_never().is_none(),
+            "each comes back once"
+        );
+    }
+}

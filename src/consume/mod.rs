@@ -1,0 +1,35 @@
+//! Consuming: what a consumer shall be, what a handler gets and returns, and the parts between.
+
+mod acks;
+mod budget;
+mod codec;
+mod consumption;
+mod delivery;
+mod handle;
+mod handler;
+mod lease;
+mod outcome;
+mod pace;
+mod receive;
+mod receive_loop;
+mod settings;
+pub(crate) mod settle;
+mod shutdown;
+mod spec;
+mod start;
+mod stats;
+
+pub use codec::{Codec, Raw, Text};
+pub use delivery::Delivery;
+pub use handle::{ConsumerStats, PushConsumer};
+pub use handler::{ByActor, ByFunction, Deliver, DeliveryHandler, IntoHandler, Made};
+pub use outcome::{IntoOutcome, Outcome};
+pub use shutdown::ShutdownReport;
+pub use spec::{PushConsumerBuilder, PushConsumerSpec};
+
+pub(crate) use acks::Acks;
+pub(crate) use consumption::{Consumption, RunningQueue};
+pub(crate) use lease::Lease;
+pub(crate) use receive::{Leased, Receiver};
+pub(crate) use receive_loop::receive_loop;
+pub(crate) use spec::Subscription;

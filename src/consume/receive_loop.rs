@@ -1,0 +1,128 @@
+//! One receive after the other on one queue.
+
+use std::{sync::Arc, time::Duration};
+
+use actix::Addr;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    consumption::Consumption,
+    pace::Pace,
+    receive::{Leased, Receiver, Reception},
+};
+use crate::{
+    actors::ProcessQueueActor,
+    messages::process_queue::{LoopReport, Received},
+    rpc::says_settings_lost,
+};
+
+/// Receives until the queue is dropped, the consumer drains, or one loop less is enough.
+pub(crate) async fn receive_loop(
+    receiver: Arc<Receiver>,
+    dropped: CancellationToken,
+    queue: Addr<ProcessQueueActor>,
+) {
+    let consumption = receiver.consumption.clone();
+    let _poll = consumption.polls.token();
+    let mut rng = consumption.member.config.environment.rng();
+    let mut pace = Pace::new(rng.fork());
+    let mut attempt_id = new_attempt_id(&mut rng);
+    let stop = || stopped(&consumption, &dropped);
+    loop {
+        tokio::select! {
+            biased;
+            () = stop() => return,
+            () = may_receive(&receiver) => {}
+        }
+        let started = Instant::now();
+        let reception = tokio::select! {
+            biased;
+            reception = receive(&receiver, &attempt_id, &queue) => reception,
+            () = async {
+                stop().await;
+                tokio::time::sleep(consumption.options.poll_grace).await;
+            } => {
+                consumption.stats.cancelled_polls.one();
+                return;
+            }
+        };
+        // The id stays until messages came, so that the server can repeat a lost reply.
+        if reception.messages > 0 {
+            attempt_id = new_attempt_id(&mut rng);
+        }
+        let wait = pace.wait(&reception, started.elapsed());
+        tokio::select! {
+            biased;
+            () = stop() => return,
+            () = sleep(wait) => {}
+        }
+        if !queue
+            .send(LoopReport {
+                full: reception.full,
+            })
+            .await
+            .unwrap_or(false)
+        {
+            return;
+        }
+    }
+}
+
+/// Waits until the endpoint has this client's settings and the cache has room.
+async fn may_receive(receiver: &Receiver) {
+    let consumption = &receiver.consumption;
+    // A session that is gone is made anew; one that fails is asked again a second later.
+    while let Err(error) = consumption.prepare(&receiver.queue.endpoints).await {
+        tracing::debug!(topic = %receiver.queue.topic, %error, "no receive without settings");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    consumption.budget.has_room().await;
+}
+
+async fn receive(
+    receiver: &Receiver,
+    attempt_id: &str,
+    queue: &Addr<ProcessQueueActor>,
+) -> Reception {
+    let member = &receiver.consumption.member;
+    let session = member.sessions.get(&receiver.queue.endpoints);
+    let generation = session
+        .as_ref()
+        .map_or(0, |session| session.life.generation());
+    let consuming = receiver.consumption.role.consuming.load_full();
+    let fifo = consuming.fifo;
+    let sink = async |batch: Vec<Leased>| {
+        // Refused only by a queue that is gone; then the leases go back.
+        let _ = queue.send(Received { batch, fifo }).await;
+    };
+    let reception = receiver.receive(attempt_id, &consuming, sink).await;
+    if let Some(error) = &reception.error {
+        tracing::debug!(topic = %receiver.queue.topic, %error, "receive failed");
+        if let Some(session) = session
+            && says_settings_lost(error)
+        {
+            session.settings_lost(generation);
+        }
+    }
+    reception
+}
+
+async fn stopped(consumption: &Consumption, dropped: &CancellationToken) {
+    tokio::select! {
+        () = dropped.cancelled() => {}
+        () = consumption.draining.cancelled() => {}
+    }
+}
+
+async fn sleep(wait: Duration) {
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
+    }
+}
+
+fn new_attempt_id(rng: &mut fastrand::Rng) -> String {
+    uuid::Builder::from_random_bytes(rng.u128(..).to_be_bytes())
+        .into_uuid()
+        .to_string()
+}

@@ -1,0 +1,59 @@
+//! Starting a push consumer.
+
+use std::sync::Arc;
+
+use super::{
+    PushConsumer, PushConsumerSpec, consumption::Consumption, settings::ConsumerRole,
+    shutdown::undo,
+};
+use crate::{
+    Result,
+    actors::{ConsumerActor, RouteActor},
+    client::sealed::{Context, Start},
+    member::{Member, fetch_routes},
+    messages::consumer::Begin,
+    topology::supervise,
+};
+
+impl Start for PushConsumerSpec {
+    type Handle = PushConsumer;
+
+    async fn start(self, on: Context) -> Result<PushConsumer> {
+        let topics: Vec<_> = self
+            .subscriptions
+            .iter()
+            .map(|subscription| subscription.topic.clone())
+            .collect();
+        let role = Arc::new(ConsumerRole::new(
+            self.group.clone(),
+            self.subscriptions,
+            on.config.clone(),
+        ));
+        let path = format!("consumer {}", self.group);
+        let member = Member::new(path, &on.config, &on.host, role.clone())?;
+        let routes = RouteActor::start(&member);
+        let consumption = Consumption::new(
+            member.clone(),
+            role,
+            self.options,
+            self.handler,
+            routes.clone(),
+        );
+        let shared = consumption.clone();
+        let path = format!("{}/consumer", member.path);
+        let consumer = supervise(
+            &member.host.data,
+            path,
+            member.child_policy(),
+            |_, scope| ConsumerActor::new(shared, scope),
+        );
+        member.watch(consumer.control);
+        let handle = PushConsumer::new(consumption.clone());
+        if let Err(error) = fetch_routes(&member, &routes, &topics).await {
+            undo(&consumption).await;
+            return Err(error);
+        }
+        consumer.addr.do_send(Begin);
+        Ok(handle)
+    }
+}

@@ -1,0 +1,388 @@
+//! The gate: a route is committed only after the settings of its new endpoints were applied.
+//!
+//! A state machine without I/O. The route actor feeds it what was fetched and what the sessions
+//! answered, and carries out the [`Step`]s it returns, in their order.
+
+mod commit;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+pub(crate) use commit::{Commit, RouteTable, Witness};
+
+use crate::{
+    Error, ErrorKind,
+    model::{Endpoints, route::Route},
+};
+
+/// What the route actor has to do next.
+#[derive(Debug)]
+pub(crate) enum Step<W> {
+    /// Ask the session of these endpoints for its settings, and report the answer.
+    Prepare(Endpoints),
+    /// Put this in the cache, then publish it.
+    Commit(Commit<W>),
+    /// Answer who waits for this topic: from the cache, or with the error.
+    Answer(Arc<str>, Result<(), Error>),
+}
+
+/// What is known of one topic.
+#[derive(Debug)]
+struct Topic<W> {
+    /// The newest fetch that was looked at, queues of quarantined endpoints included.
+    fetched: Option<(u64, Arc<Route>)>,
+    /// Whether that route was refused, so that the same one has to pass the gate again.
+    refused: bool,
+    /// Since when answers are worse than what is committed.
+    worse_since: Option<Instant>,
+    open: Option<Open<W>>,
+}
+
+impl<W> Default for Topic<W> {
+    fn default() -> Self {
+        Self {
+            fetched: None,
+            refused: false,
+            worse_since: None,
+            open: None,
+        }
+    }
+}
+
+impl<W> Topic<W> {
+    /// What a fetch means that was overtaken by a newer one: who waits for it gets the outcome of
+    /// that one.
+    fn overtaken(&self, name: &Arc<str>, committed: bool) -> Vec<Step<W>> {
+        if self.open.is_some() {
+            return Vec::new();
+        }
+        let outcome = if committed {
+            Ok(())
+        } else {
+            Err(Error::new(
+                ErrorKind::Server,
+                format!("the route of topic {name} was refused"),
+            ))
+        };
+        vec![Step::Answer(name.clone(), outcome)]
+    }
+}
+
+/// A gate that waits for sessions.
+#[derive(Debug)]
+struct Open<W> {
+    route: Arc<Route>,
+    awaited: BTreeSet<Endpoints>,
+    passed: BTreeMap<Endpoints, W>,
+    failed: BTreeMap<Endpoints, Error>,
+}
+
+/// The gate of one producer or consumer, over all its topics.
+#[derive(Debug)]
+pub(crate) struct Gate<W> {
+    all_or_nothing: bool,
+    refresh: Duration,
+    sequence: u64,
+    topics: BTreeMap<Arc<str>, Topic<W>>,
+    quarantined: BTreeSet<Endpoints>,
+    /// Endpoints whose session was asked and did not answer yet.
+    asked: BTreeSet<Endpoints>,
+}
+
+impl<W: Witness> Gate<W> {
+    /// `refresh` is the period of route refreshes: for so long a worse answer is not believed.
+    pub(crate) fn new(all_or_nothing: bool, refresh: Duration) -> Self {
+        Self {
+            all_or_nothing,
+            refresh,
+            sequence: 0,
+            topics: BTreeMap::new(),
+            quarantined: BTreeSet::new(),
+            asked: BTreeSet::new(),
+        }
+    }
+
+    /// The number of a fetch that starts now. Answers are looked at in this order only.
+    pub(crate) fn next_fetch(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    pub(crate) fn quarantined(&self) -> &BTreeSet<Endpoints> {
+        &self.quarantined
+    }
+
+    /// Every endpoint that the newest fetch of some topic names.
+    pub(crate) fn wanted(&self) -> BTreeSet<Endpoints> {
+        self.topics
+            .values()
+            .filter_map(|topic| topic.fetched.as_ref())
+            .flat_map(|(_, route)| route.endpoints())
+            .collect()
+    }
+
+    /// A fetch was answered with a route.
+    pub(crate) fn fetched(
+        &mut self,
+        name: &Arc<str>,
+        fetch: u64,
+        route: Arc<Route>,
+        table: &RouteTable,
+        now: Instant,
+    ) -> Vec<Step<W>> {
+        let refresh = self.refresh;
+        let topic = self.topics.entry(name.clone()).or_default();
+        let committed = table.get(name);
+        if topic
+            .fetched
+            .as_ref()
+            .is_some_and(|(newest, _)| *newest > fetch)
+        {
+            return topic.overtaken(name, committed.is_some());
+        }
+        if let Some(good) = &committed
+            && route.is_worse_than(good)
+            && now.duration_since(*topic.worse_since.get_or_insert(now)) < refresh
+        {
+            return vec![Step::Answer(name.clone(), Ok(()))];
+        }
+        topic.worse_since = None;
+        let same = !topic.refused
+            && topic
+                .fetched
+                .as_ref()
+                .is_some_and(|(_, last)| last.same_as(&route));
+        topic.fetched = Some((fetch, route.clone()));
+        topic.refused = false;
+        if same && topic.open.is_some() {
+            return Vec::new();
+        }
+        if same && committed.is_some() {
+            return vec![Step::Answer(name.clone(), Ok(()))];
+        }
+        let wanted = self.wanted();
+        self.quarantined
+            .retain(|endpoints| wanted.contains(endpoints));
+        self.open(name, route, table)
+    }
+
+    /// A fetch failed: what is committed stays, who waits gets the error.
+    pub(crate) fn fetch_failed(
+        &mut self,
+        name: &Arc<str>,
+        fetch: u64,
+        error: Error,
+    ) -> Vec<Step<W>> {
+        let topic = self.topics.get(name);
+        let overtaken = topic.is_some_and(|topic| {
+            topic.open.is_some()
+                || topic
+                    .fetched
+                    .as_ref()
+                    .is_some_and(|(newest, _)| *newest > fetch)
+        });
+        if overtaken {
+            Vec::new()
+        } else {
+            vec![Step::Answer(name.clone(), Err(error))]
+        }
+    }
+
+    /// A session answered: its settings are applied, or not within its time.
+    ///
+    /// Also called unasked, when the session of a quarantined endpoint succeeds at last.
+    pub(crate) fn answered(
+        &mut self,
+        endpoints: &Endpoints,
+        answer: Result<W, Error>,
+        table: &RouteTable,
+    ) -> Vec<Step<W>>
+    where
+        W: Clone,
+    {
+        self.asked.remove(endpoints);
+        let mut steps = Vec::new();
+        let waiting: Vec<_> = self
+            .topics
+            .iter()
+            .filter(|(_, topic)| {
+                topic
+                    .open
+                    .as_ref()
+                    .is_some_and(|open| open.awaited.contains(endpoints))
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        let recovered = answer.is_ok() && self.quarantined.remove(endpoints);
+        for name in &waiting {
+            self.note(name, endpoints, answer.clone());
+            steps.extend(self.settle(name, table));
+        }
+        if recovered {
+            steps.extend(self.rejoin(endpoints, answer, &waiting, table));
+        }
+        steps
+    }
+
+    /// Opens the gate for a route and closes it at once if nothing has to be waited for.
+    fn open(&mut self, name: &Arc<str>, route: Arc<Route>, table: &RouteTable) -> Vec<Step<W>> {
+        let all = route.endpoints();
+        let fresh: BTreeSet<_> = all
+            .iter()
+            .filter(|endpoints| !table.contains(endpoints))
+            .cloned()
+            .collect();
+        let nobody = fresh.len() == all.len();
+        let awaited: BTreeSet<_> = fresh
+            .into_iter()
+            .filter(|endpoints| {
+                // Who failed before is not waited for, unless there is nobody else.
+                nobody || self.all_or_nothing || !self.quarantined.contains(endpoints)
+            })
+            .collect();
+        let topic = self.topics.entry(name.clone()).or_default();
+        topic.open = Some(Open {
+            route,
+            awaited: awaited.clone(),
+            passed: BTreeMap::new(),
+            failed: BTreeMap::new(),
+        });
+        let mut steps = self.ask(awaited);
+        steps.extend(self.settle(name, table));
+        steps
+    }
+
+    /// One question a session, however many topics wait for it.
+    fn ask(&mut self, awaited: impl IntoIterator<Item = Endpoints>) -> Vec<Step<W>> {
+        awaited
+            .into_iter()
+            .filter(|endpoints| self.asked.insert(endpoints.clone()))
+            .map(Step::Prepare)
+            .collect()
+    }
+
+    fn note(&mut self, name: &Arc<str>, endpoints: &Endpoints, answer: Result<W, Error>) {
+        let Some(open) = self
+            .topics
+            .get_mut(name)
+            .and_then(|topic| topic.open.as_mut())
+        else {
+            return;
+        };
+        open.awaited.remove(endpoints);
+        match answer {
+            Ok(witness) => {
+                open.passed.insert(endpoints.clone(), witness);
+            }
+            Err(error) => {
+                open.failed.insert(endpoints.clone(), error);
+            }
+        }
+    }
+
+    /// Closes the gate of a topic if every session it waits for has answered.
+    fn settle(&mut self, name: &Arc<str>, table: &RouteTable) -> Vec<Step<W>> {
+        let Some(topic) = self.topics.get_mut(name) else {
+            return Vec::new();
+        };
+        let Some(open) = topic.open.take_if(|open| open.awaited.is_empty()) else {
+            return Vec::new();
+        };
+        let usable = open
+            .route
+            .endpoints()
+            .iter()
+            .any(|endpoints| table.contains(endpoints) || open.passed.contains_key(endpoints));
+        let refused = if self.all_or_nothing {
+            !open.failed.is_empty()
+        } else {
+            !usable
+        };
+        if refused && !open.route.is_empty() {
+            topic.refused = true;
+            return vec![Step::Answer(name.clone(), Err(refusal(name, &open.failed)))];
+        }
+        self.quarantined.extend(open.failed.into_keys());
+        self.commit(name, open.route, open.passed, table)
+    }
+
+    /// Commits a route without its quarantined queues, or asks again where a session died since.
+    fn commit(
+        &mut self,
+        name: &Arc<str>,
+        route: Arc<Route>,
+        passed: BTreeMap<Endpoints, W>,
+        table: &RouteTable,
+    ) -> Vec<Step<W>> {
+        let visible = route.without(&self.quarantined);
+        match Commit::new(name.clone(), Arc::new(visible), passed, table) {
+            Ok(commit) => vec![Step::Commit(commit), Step::Answer(name.clone(), Ok(()))],
+            Err((passed, stale)) => {
+                let awaited = stale.clone();
+                let failed = BTreeMap::new();
+                let topic = self.topics.entry(name.clone()).or_default();
+                topic.open = Some(Open {
+                    route,
+                    awaited,
+                    passed,
+                    failed,
+                });
+                self.ask(stale)
+            }
+        }
+    }
+
+    /// A quarantined endpoint passed: its queues join the routes that name it.
+    fn rejoin(
+        &mut self,
+        endpoints: &Endpoints,
+        answer: Result<W, Error>,
+        settled: &[Arc<str>],
+        table: &RouteTable,
+    ) -> Vec<Step<W>>
+    where
+        W: Clone,
+    {
+        let Ok(witness) = answer else {
+            return Vec::new();
+        };
+        let routes: Vec<_> = self
+            .topics
+            .iter()
+            .filter(|(name, topic)| topic.open.is_none() && !settled.contains(name))
+            .filter_map(|(name, topic)| Some((name.clone(), topic.fetched.as_ref()?.1.clone())))
+            .filter(|(name, route)| {
+                route.endpoints().contains(endpoints) && table.get(name).is_some()
+            })
+            .collect();
+        let mut steps = Vec::new();
+        for (name, route) in routes {
+            let passed = BTreeMap::from([(endpoints.clone(), witness.clone())]);
+            steps.extend(self.commit(&name, route, passed, table));
+        }
+        steps
+    }
+}
+
+/// The error of a route none of whose endpoints (or, all or nothing, one of whose) passed.
+fn refusal(topic: &str, failed: &BTreeMap<Endpoints, Error>) -> Error {
+    let names: Vec<_> = failed.keys().map(ToString::to_string).collect();
+    let names = names.join(", ");
+    let context = format!(
+        "the route of topic {topic} names {names}, which did not answer the settings of this client"
+    );
+    match failed.values().next() {
+        Some(error) => error.clone().context(context),
+        None => Error::new(
+            ErrorKind::Protocol,
+            format!("{context}: the route is unusable"),
+        ),
+    }
+}

@@ -1,0 +1,3 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod sentences;

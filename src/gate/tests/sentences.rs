@@ -1,0 +1,1 @@
+//! The sentences of the gate, each as a test over the state machine alone.

@@ -1,0 +1,265 @@
+//! The calls of one producer or consumer.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use rocketmq_proto::v2::{self as pb, messaging_service_client::MessagingServiceClient};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, transport::Channel};
+
+use super::{
+    headers::Headers,
+    pool::{ChannelPool, Slot},
+    status,
+};
+use crate::{Error, ErrorKind, Result, model::Endpoints};
+
+/// The deadline of a telemetry stream, which shall live as long as the client (60 years, as the
+/// official Java client has it).
+const STREAM_DEADLINE: Duration = Duration::from_secs(21_900 * 24 * 3600);
+/// Settings and answers waiting to be written to one telemetry stream.
+const TELEMETRY_QUEUE: usize = 64;
+
+type Client = MessagingServiceClient<Channel>;
+
+/// An open telemetry stream: where to write, what to read, the slot it runs on.
+#[derive(Debug)]
+pub(crate) struct TelemetryStream {
+    pub(crate) outgoing: mpsc::Sender<pb::TelemetryCommand>,
+    pub(crate) incoming: Streaming<pb::TelemetryCommand>,
+    pub(crate) slot: Arc<Slot>,
+}
+
+/// A stream of replies, with errors of this crate.
+#[derive(Debug)]
+pub(crate) struct Streaming<T> {
+    inner: tonic::Streaming<T>,
+    call: Call,
+}
+
+impl<T> Streaming<T> {
+    /// The next item, `None` at the end. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<T>> {
+        self.inner
+            .message()
+            .await
+            .map_err(|status| self.call.failed(status))
+    }
+
+    /// The id of the request this stream answers.
+    pub(crate) fn request_id(&self) -> &str {
+        &self.call.request_id
+    }
+}
+
+/// What an error has to tell of its call.
+#[derive(Debug)]
+struct Call {
+    operation: &'static str,
+    endpoints: Endpoints,
+    request_id: String,
+    slot: Arc<Slot>,
+}
+
+impl Call {
+    fn failed(&self, status: Status) -> Error {
+        self.name(status::from_grpc(status, &self.slot.note))
+    }
+
+    fn timed_out(&self, after: Duration) -> Error {
+        self.name(Error::new(
+            ErrorKind::Timeout,
+            format!("no answer within {after:?}"),
+        ))
+    }
+
+    fn name(&self, error: Error) -> Error {
+        error
+            .operation(self.operation)
+            .endpoint(&self.endpoints)
+            .request_id(&self.request_id)
+    }
+}
+
+/// Calls a server as one producer or consumer: with its headers, a deadline on the wire and on
+/// this side, and business codes turned into errors.
+#[derive(Debug, Clone)]
+pub(crate) struct Rpc {
+    pool: Arc<ChannelPool>,
+    headers: Arc<Headers>,
+    timeout: Duration,
+    decode_limit: usize,
+}
+
+impl Rpc {
+    pub(crate) fn new(
+        pool: Arc<ChannelPool>,
+        headers: Headers,
+        timeout: Duration,
+        decode_limit: usize,
+    ) -> Self {
+        Self {
+            pool,
+            headers: Arc::new(headers),
+            timeout,
+            decode_limit,
+        }
+    }
+
+    /// Deadline of a unary request.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<ChannelPool> {
+        &self.pool
+    }
+
+    fn client(&self, channel: &Channel) -> Client {
+        Client::new(channel.clone())
+            .max_decoding_message_size(self.decode_limit)
+            .max_encoding_message_size(usize::MAX)
+    }
+
+    fn request<T>(
+        &self,
+        operation: &'static str,
+        at: &Endpoints,
+        message: T,
+        deadline: Duration,
+    ) -> Result<(Request<T>, Call)> {
+        let slot = self.pool.slot(at)?;
+        let mut request = Request::new(message);
+        let request_id = self.headers.write(request.metadata_mut())?;
+        request.set_timeout(deadline);
+        Ok((
+            request,
+            Call {
+                operation,
+                endpoints: at.clone(),
+                request_id,
+                slot,
+            },
+        ))
+    }
+
+    async fn unary<Q, R, F, Fut>(
+        &self,
+        operation: &'static str,
+        at: &Endpoints,
+        message: Q,
+        timeout: Duration,
+        send: F,
+    ) -> Result<R>
+    where
+        F: FnOnce(Client, Request<Q>) -> Fut,
+        Fut: Future<Output = Result<Response<R>, Status>>,
+        R: HasStatus,
+    {
+        let (request, call) = self.request(operation, at, message, timeout)?;
+        call.slot.touch();
+        let reply = tokio::time::timeout(timeout, send(self.client(&call.slot.control), request))
+            .await
+            .map_err(|_| call.timed_out(timeout))?
+            .map_err(|status| call.failed(status))?
+            .into_inner();
+        status::check(reply.status()).map_err(|error| call.name(error))?;
+        Ok(reply)
+    }
+
+    /// Opens a receive; its items are checked by the caller. `deadline` spans the whole stream.
+    pub(crate) async fn receive_message(
+        &self,
+        at: &Endpoints,
+        message: pb::ReceiveMessageRequest,
+        deadline: Duration,
+    ) -> Result<Streaming<pb::ReceiveMessageResponse>> {
+        let (request, call) = self.request("ReceiveMessage", at, message, deadline)?;
+        call.slot.touch();
+        let mut client = self.client(&call.slot.poll);
+        let opened = tokio::time::timeout(deadline, client.receive_message(request))
+            .await
+            .map_err(|_| call.timed_out(deadline))?
+            .map_err(|status| call.failed(status))?;
+        Ok(Streaming {
+            inner: opened.into_inner(),
+            call,
+        })
+    }
+
+    /// Opens a telemetry stream whose first command is `first`; answered within `timeout`.
+    pub(crate) async fn telemetry(
+        &self,
+        at: &Endpoints,
+        first: pb::TelemetryCommand,
+        timeout: Duration,
+    ) -> Result<TelemetryStream> {
+        let (outgoing, queue) = mpsc::channel(TELEMETRY_QUEUE);
+        // A server may send its headers only with its first answer, so the question goes first.
+        outgoing
+            .try_send(first)
+            .map_err(|_| Error::new(ErrorKind::Full, "the telemetry queue is full"))?;
+        let (request, call) =
+            self.request("Telemetry", at, ReceiverStream::new(queue), STREAM_DEADLINE)?;
+        let mut client = self.client(&call.slot.control);
+        let opened = tokio::time::timeout(timeout, client.telemetry(request))
+            .await
+            .map_err(|_| call.timed_out(timeout))?
+            .map_err(|status| call.failed(status))?;
+        let slot = call.slot.clone();
+        let incoming = Streaming {
+            inner: opened.into_inner(),
+            call,
+        };
+        Ok(TelemetryStream {
+            outgoing,
+            incoming,
+            slot,
+        })
+    }
+}
+
+/// A reply with a business status.
+pub(crate) trait HasStatus {
+    fn status(&self) -> Option<&pb::Status>;
+}
+
+macro_rules! unary_calls {
+    ($($call:ident($request:ident) -> $response:ident, $name:literal;)*) => {
+        $(impl HasStatus for pb::$response {
+            fn status(&self) -> Option<&pb::Status> {
+                self.status.as_ref()
+            }
+        })*
+
+        impl Rpc {
+            $(#[doc = concat!($name, ", within `timeout` (never longer than a request may take).")]
+            pub(crate) async fn $call(
+                &self,
+                at: &Endpoints,
+                message: pb::$request,
+                timeout: Duration,
+            ) -> Result<pb::$response> {
+                let timeout = timeout.min(self.timeout);
+                self.unary($name, at, message, timeout, async |mut client, request| {
+                    client.$call(request).await
+                })
+                .await
+            })*
+        }
+    };
+}
+
+unary_calls! {
+    query_route(QueryRouteRequest) -> QueryRouteResponse, "QueryRoute";
+    query_assignment(QueryAssignmentRequest) -> QueryAssignmentResponse, "QueryAssignment";
+    heartbeat(HeartbeatRequest) -> HeartbeatResponse, "Heartbeat";
+    send_message(SendMessageRequest) -> SendMessageResponse, "SendMessage";
+    ack_message(AckMessageRequest) -> AckMessageResponse, "AckMessage";
+    change_invisible_duration(ChangeInvisibleDurationRequest) -> ChangeInvisibleDurationResponse,
+        "ChangeInvisibleDuration";
+    forward_message_to_dead_letter_queue(ForwardMessageToDeadLetterQueueRequest)
+        -> ForwardMessageToDeadLetterQueueResponse, "ForwardMessageToDeadLetterQueue";
+    notify_client_termination(NotifyClientTerminationRequest) -> NotifyClientTerminationResponse,
+        "NotifyClientTermination";
+}

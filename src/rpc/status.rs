@@ -1,0 +1,204 @@
+//! From status codes, of the server and of gRPC, to errors.
+
+use std::error::Error as StdError;
+
+use rocketmq_proto::v2 as pb;
+
+use super::connect::PeerNote;
+use crate::{Error, ErrorKind};
+
+/// The kind of a business code; unknown numbers go by their hundreds.
+pub(crate) fn kind_of(code: i32) -> ErrorKind {
+    use pb::Code;
+    match Code::try_from(code) {
+        Ok(Code::InvalidReceiptHandle) => ErrorKind::ReceiptExpired,
+        Ok(Code::MessagePropertyConflictWithType) => ErrorKind::TypeConflict,
+        Ok(Code::UnrecognizedClientType) => ErrorKind::Server,
+        Ok(Code::Unauthorized) => ErrorKind::Unauthorized,
+        Ok(Code::Forbidden | Code::PaymentRequired) => ErrorKind::Forbidden,
+        Ok(
+            Code::NotFound
+            | Code::MessageNotFound
+            | Code::TopicNotFound
+            | Code::ConsumerGroupNotFound
+            | Code::OffsetNotFound,
+        ) => ErrorKind::NotFound,
+        Ok(Code::RequestTimeout | Code::ProxyTimeout) => ErrorKind::Timeout,
+        Ok(Code::MasterPersistenceTimeout | Code::SlavePersistenceTimeout) => ErrorKind::Timeout,
+        Ok(
+            Code::PayloadTooLarge
+            | Code::MessageBodyTooLarge
+            | Code::RequestHeaderFieldsTooLarge
+            | Code::MessagePropertiesTooLarge,
+        ) => ErrorKind::TooLarge,
+        Ok(
+            Code::TooManyRequests
+            | Code::LiteTopicQuotaExceeded
+            | Code::LiteSubscriptionQuotaExceeded,
+        ) => ErrorKind::Throttled,
+        Ok(
+            Code::NotImplemented
+            | Code::Unsupported
+            | Code::VersionUnsupported
+            | Code::VerifyFifoMessageUnsupported,
+        ) => ErrorKind::Unsupported,
+        _ if (40_000..50_000).contains(&code) => ErrorKind::InvalidArgument,
+        _ => ErrorKind::Server,
+    }
+}
+
+/// Whether the code says success. A missing status is none.
+pub(crate) fn is_success(code: i32) -> bool {
+    code == pb::Code::Ok as i32 || code == pb::Code::MultipleResults as i32
+}
+
+/// The error in a business status, if it is one.
+pub(crate) fn check(status: Option<&pb::Status>) -> Result<(), Error> {
+    let Some(status) = status else {
+        return Err(Error::new(ErrorKind::Protocol, "the reply has no status"));
+    };
+    if is_success(status.code) {
+        return Ok(());
+    }
+    Err(Error::new(kind_of(status.code), brief(&status.message)).code(status.code))
+}
+
+/// Whether a server says that it does not know the settings of this client, as one does that was
+/// started anew.
+pub(crate) fn says_settings_lost(error: &Error) -> bool {
+    let code = error.server_code();
+    code == Some(pb::Code::UnrecognizedClientType as i32)
+        || (code == Some(pb::Code::InternalServerError as i32)
+            && error.to_string().contains("\"settings\" is null"))
+}
+
+/// A server's text, short enough for a log line and without control characters.
+pub(crate) fn brief(text: &str) -> String {
+    text.chars()
+        .take(512)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+/// The error in a gRPC status.
+pub(crate) fn from_grpc(status: tonic::Status, note: &PeerNote) -> Error {
+    use tonic::Code;
+    let kind = match status.code() {
+        // A local deadline comes back as cancelled.
+        Code::DeadlineExceeded | Code::Cancelled => ErrorKind::Timeout,
+        Code::ResourceExhausted => ErrorKind::Throttled,
+        Code::InvalidArgument | Code::OutOfRange | Code::FailedPrecondition => {
+            ErrorKind::InvalidArgument
+        }
+        Code::Unauthenticated => ErrorKind::Unauthorized,
+        Code::PermissionDenied => ErrorKind::Forbidden,
+        Code::Unimplemented => ErrorKind::Unsupported,
+        Code::Internal | Code::DataLoss | Code::Aborted => ErrorKind::Server,
+        _ => ErrorKind::Disconnected,
+    };
+    let (kind, text) = match connection_failure(&status) {
+        Some(found) => found,
+        None => (kind, brief(status.message())),
+    };
+    let error = match note.hint() {
+        Some(hint) => Error::new(ErrorKind::Tls, hint),
+        None => Error::new(kind, text),
+    };
+    let error = match status.code() {
+        Code::ResourceExhausted => error.code(pb::Code::TooManyRequests as i32),
+        _ => error,
+    };
+    error.caused_by(status)
+}
+
+/// Whether no connection was made at all, and why.
+fn connection_failure(status: &tonic::Status) -> Option<(ErrorKind, String)> {
+    let mut source: Option<&(dyn StdError + 'static)> = status.source();
+    let mut connecting = false;
+    let mut text = String::new();
+    while let Some(error) = source {
+        connecting |= error.is::<tonic::ConnectError>();
+        if let Some(tls) = tls_failure(error) {
+            return Some((ErrorKind::Tls, tls));
+        }
+        text = error.to_string();
+        source = error.source();
+    }
+    connecting.then(|| {
+        (
+            ErrorKind::Unreachable,
+            format!("no connection: {}", brief(&text)),
+        )
+    })
+}
+
+#[cfg(feature = "tls")]
+fn tls_failure(error: &(dyn StdError + 'static)) -> Option<String> {
+    let found = error.downcast_ref::<rustls::Error>().or_else(|| {
+        let inner = error.downcast_ref::<std::io::Error>()?.get_ref()?;
+        inner.downcast_ref::<rustls::Error>()
+    })?;
+    Some(match found {
+        rustls::Error::InvalidMessage(_) => {
+            "the server does not speak TLS, but TLS is on in the configuration".to_owned()
+        }
+        other => brief(&other.to_string()),
+    })
+}
+
+#[cfg(not(feature = "tls"))]
+fn tls_failure(_: &(dyn StdError + 'static)) -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(code: i32) -> ErrorKind {
+        let status = pb::Status {
+            code,
+            message: "text".to_owned(),
+        };
+        check(Some(&status)).expect_err("no success").kind()
+    }
+
+    #[test]
+    fn every_code_of_the_protocol_has_its_kind() {
+        assert_eq!(kind(40013), ErrorKind::ReceiptExpired);
+        assert_eq!(kind(40014), ErrorKind::TypeConflict);
+        assert_eq!(kind(40002), ErrorKind::InvalidArgument);
+        assert_eq!(kind(40100), ErrorKind::Unauthorized);
+        assert_eq!(kind(40300), ErrorKind::Forbidden);
+        assert_eq!(kind(40402), ErrorKind::NotFound);
+        assert_eq!(kind(41301), ErrorKind::TooLarge);
+        assert_eq!(kind(42900), ErrorKind::Throttled);
+        assert_eq!(kind(50001), ErrorKind::Server);
+        assert_eq!(kind(50100), ErrorKind::Unsupported);
+        assert_eq!(kind(50400), ErrorKind::Timeout);
+    }
+
+    #[test]
+    fn unknown_codes_go_by_their_hundreds_and_a_missing_status_is_no_success() {
+        assert_eq!(kind(40999), ErrorKind::InvalidArgument);
+        assert_eq!(kind(0), ErrorKind::Server);
+        assert_eq!(kind(-1), ErrorKind::Server);
+        assert_eq!(
+            check(None).expect_err("no status").kind(),
+            ErrorKind::Protocol
+        );
+        assert!(
+            check(Some(&pb::Status {
+                code: 30000,
+                message: String::new()
+            }))
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn the_text_of_a_server_is_cut_and_cleaned() {
+        assert_eq!(brief("a\nb\u{7}c"), "a b c");
+        assert_eq!(brief(&"x".repeat(5000)).len(), 512);
+    }
+}
