@@ -9,6 +9,9 @@
 
 mod client;
 mod polling;
+mod routes;
+mod sending;
+mod sessions;
 
 use std::time::Duration;
 
