@@ -196,10 +196,12 @@ fn place(message: &pb::Message, config: &TopicConfig) -> Option<usize> {
     })
 }
 
-/// FNV-1a: the same in every run and on every platform.
+/// FNV-1a with a final mix: the same in every run and on every platform.
 fn stable_hash(text: &str) -> usize {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
-    usize::try_from(hash).unwrap_or_default()
+    // The lowest bits of FNV depend on the lowest bits of the text only.
+    let mixed = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
+    usize::try_from(mixed ^ (mixed >> 13)).unwrap_or_default()
 }

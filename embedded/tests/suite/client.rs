@@ -11,7 +11,7 @@ use rocketmq_embedded::proto::telemetry_command::Command;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Request, Status, Streaming};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
@@ -409,9 +409,4 @@ impl Client {
             .unwrap()
             .into_inner()
     }
-}
-
-/// The code of a gRPC failure.
-pub(crate) fn failed<T: std::fmt::Debug>(result: Result<T, Status>) -> Code {
-    result.unwrap_err().code()
 }

@@ -8,10 +8,18 @@
 )]
 
 mod client;
+mod delayed;
+mod faults;
+mod nodes;
+mod ordered;
 mod polling;
+mod records;
 mod routes;
 mod sending;
 mod sessions;
+mod settling;
+mod signatures;
+mod tcp;
 
 use std::time::Duration;
 
