@@ -10,9 +10,10 @@ use rocketmq_proto::v2 as pb;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::backoff::Backoff;
 use crate::builder::Options;
 use crate::clock::Clock;
-use crate::config::{Backoff, GroupConfig, TopicConfig};
+use crate::config::{GroupConfig, TopicConfig};
 use crate::fault::Faults;
 use crate::history::History;
 use crate::node::Node;

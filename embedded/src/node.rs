@@ -1,7 +1,6 @@
 //! A node: one endpoint with its table of settings, and one broker with its messages.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::live::{Gauge, Live, Open};
 use crate::standing::Standings;
 use crate::store::timers::Event;
 use crate::store::{Holder, Store};
@@ -53,54 +53,6 @@ pub(crate) struct NodeState {
     pub(crate) clients: HashMap<Arc<str>, Client>,
     pub(crate) observers: HashMap<Arc<str>, Observer>,
     pub(crate) standings: Standings,
-}
-
-/// What is open on a node now, and what was opened since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Live {
-    /// Connections open now.
-    pub connections: usize,
-    /// Connections accepted since the start.
-    pub connections_accepted: usize,
-    /// Telemetry streams open now.
-    pub telemetry_streams: usize,
-    /// Telemetry streams opened since the start.
-    pub telemetry_streams_opened: usize,
-    /// Receives that wait for a message now.
-    pub parked_polls: usize,
-    /// Clients whose settings the node holds.
-    pub clients: usize,
-}
-
-/// Counts what is open now and what ever was.
-#[derive(Debug, Default)]
-pub(crate) struct Gauge {
-    now: AtomicUsize,
-    ever: AtomicUsize,
-}
-
-/// One that is open, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Open {
-    node: Arc<Node>,
-    gauge: fn(&Node) -> &Gauge,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        (self.gauge)(&self.node).now.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Gauge {
-    pub(crate) fn now(&self) -> usize {
-        self.now.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn ever(&self) -> usize {
-        self.ever.load(Ordering::Acquire)
-    }
 }
 
 #[derive(Debug)]
@@ -153,12 +105,7 @@ impl Node {
     }
 
     pub(crate) fn open(self: &Arc<Self>, gauge: fn(&Node) -> &Gauge) -> Open {
-        gauge(self).now.fetch_add(1, Ordering::AcqRel);
-        gauge(self).ever.fetch_add(1, Ordering::AcqRel);
-        Open {
-            node: Arc::clone(self),
-            gauge,
-        }
+        Open::new(self, gauge)
     }
 
     /// Cancelled when the node stops.

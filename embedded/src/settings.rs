@@ -5,8 +5,9 @@ use std::time::Duration;
 use rocketmq_proto::v2 as pb;
 use rocketmq_proto::v2::settings::PubSub;
 
+use crate::backoff::Backoff;
 use crate::clock::proto_duration;
-use crate::config::{Backoff, GroupConfig};
+use crate::config::GroupConfig;
 use crate::names;
 use crate::rpc::{Checked, refuse};
 use crate::store::filter::Filter;

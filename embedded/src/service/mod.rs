@@ -5,6 +5,7 @@ mod assignment;
 mod change;
 mod client;
 mod forward;
+mod limits;
 mod receive;
 mod route;
 mod send;
