@@ -65,6 +65,11 @@ impl Sessions {
         }
     }
 
+    /// Forgets all: the member has ended.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
     pub(crate) fn all(&self) -> Vec<Session> {
         self.lock().values().cloned().collect()
     }

@@ -8,4 +8,5 @@
 )]
 
 mod consuming;
+mod crashes;
 mod harness;
