@@ -122,8 +122,8 @@ impl EmbeddedBroker {
         Connector::to(self.cluster())
     }
 
-    /// Makes a topic, or changes the type and permission of one. A topic that has messages
-    /// already keeps its queues.
+    /// Makes a topic, or changes one: its type, its permission, and how many queues clients are
+    /// told of. Messages in queues that clients are no longer told of can still be received.
     pub fn create_topic(&self, topic: impl Into<String>, config: TopicConfig) {
         self.metadata(|metadata| metadata.topics.insert(topic.into(), config));
     }

@@ -11,6 +11,7 @@ use tonic::{Request, Response};
 use super::limits::{invisible_time, polling_time};
 use super::ticket::{Caller, Ticket};
 use super::{Items, Port, Reply, name};
+use crate::cluster::RETURN_DELAY;
 use crate::config::{TopicConfig, TopicType};
 use crate::delivery::{Delivery, Undelivered};
 use crate::history;
@@ -84,10 +85,7 @@ impl Port {
         let invisible = invisible_time(request.auto_renew, request.invisible_duration.as_ref())?;
         let filter = Filter::parse(request.filter_expression.as_ref())?;
         let Some(config) = self.cluster.topic(topic) else {
-            return refuse(
-                pb::Code::TopicNotFound,
-                format!("No topic route info in name server for the topic: {topic}"),
-            );
+            return Err(no_route(topic));
         };
         if !config.readable() {
             return refuse(pb::Code::Forbidden, "no readable queue");
@@ -120,22 +118,10 @@ impl Port {
             let mut arrival = std::pin::pin!(arrivals.notified());
             // From here on an arrival is not missed, whoever else takes what is there now.
             arrival.as_mut().enable();
-            let popped = self.pop(poll, ticket);
-            if !popped.messages.is_empty() {
-                return self.deliver(poll, popped, ticket);
-            }
-            let text = if popped.only_dropped() {
-                Some("no match message")
-            } else if Instant::now() >= poll.until {
-                Some("no new message")
-            } else {
-                None
-            };
-            if let Some(text) = text {
-                return Delivery::refused(
-                    status(pb::Code::MessageNotFound, text),
-                    self.cluster.clock.millis(),
-                );
+            match self.look(poll, ticket) {
+                Ok(Some(delivery)) => return delivery,
+                Ok(None) => {}
+                Err(refusal) => return Delivery::refused(refusal, self.cluster.clock.millis()),
             }
             if parked.is_none() {
                 parked = Some(self.node.open(|node| &node.parked));
@@ -146,6 +132,34 @@ impl Port {
                 () = tokio::time::sleep_until(poll.until) => {}
             }
         }
+    }
+
+    /// What there is to answer now; nothing while it is worth waiting.
+    fn look(&self, poll: &Poll, ticket: &Ticket) -> Checked<Option<Delivery>> {
+        let nothing = |text: &str| refuse(pb::Code::MessageNotFound, text);
+        if self.cluster.topic(&poll.topic).is_none() {
+            return Err(no_route(&poll.topic));
+        }
+        let popped = self.pop(poll, ticket);
+        if poll.auto_renew && self.node.client(ticket.caller.id()).is_none() {
+            // It left while it waited: nobody would renew for it.
+            let holder = self.node.holder(ticket.caller.id());
+            self.cluster.release(&holder, RETURN_DELAY);
+            return nothing(&format!(
+                "The client [{}] is disconnected.",
+                ticket.caller.id()
+            ));
+        }
+        if !popped.messages.is_empty() {
+            return Ok(Some(self.deliver(poll, popped, ticket)));
+        }
+        if popped.only_dropped() {
+            return nothing("no match message");
+        }
+        if Instant::now() >= poll.until {
+            return nothing("no new message");
+        }
+        Ok(None)
     }
 
     fn arrivals(&self, poll: &Poll) -> Arc<Notify> {
@@ -211,4 +225,11 @@ impl Port {
             undelivered,
         )
     }
+}
+
+fn no_route(topic: &str) -> pb::Status {
+    status(
+        pb::Code::TopicNotFound,
+        format!("No topic route info in name server for the topic: {topic}"),
+    )
 }

@@ -60,26 +60,15 @@ impl Port {
         now: i64,
     ) -> pb::SendMessageResponse {
         let single = messages.len() == 1;
-        let mut messages: Vec<pb::Message> = messages
-            .into_iter()
-            .map(|message| self.template(message, shape))
-            .collect();
-        // The broker reads the flags of a whole batch from its first message.
-        let encoding = messages.first().and_then(encoding_of);
-        if let Some(encoding) = encoding {
-            for properties in messages.iter_mut().filter_map(properties_mut) {
-                properties.body_encoding = encoding;
-            }
-        }
-        let id = messages.first().map(id_of).unwrap_or_default();
-        let due = messages.first().and_then(due_of).filter(|due| *due > now);
+        let messages = self.templates(messages, shape);
+        let first = messages.first();
+        let id = first.map(id_of).unwrap_or_default();
+        let due = first.and_then(due_of).filter(|due| *due > now);
+        let named = first.filter(|_| single).and_then(|m| place(m, config));
         let mut state = self.node.state();
         let store = &mut state.store;
-        let queue = match messages.first().filter(|_| single) {
-            Some(message) => place(message, config),
-            None => None,
-        };
-        let queue = queue.unwrap_or_else(|| store.topic(topic, config.queues).turn());
+        let turn = store.topic(topic, config.queues);
+        let queue = named.unwrap_or_else(|| turn.turn(config.queues));
         let mut offset = None;
         for message in messages {
             let stored = Arc::new(Stored {
@@ -87,20 +76,16 @@ impl Port {
                 stored_at: now,
                 message,
             });
-            match due {
-                Some(due) => {
-                    let at = Instant::now() + self.cluster.clock.until(due);
-                    store.topic(topic, config.queues);
-                    store.delay(topic, stored, at);
-                }
-                None => {
-                    store.topic(topic, config.queues);
-                    let stored_at = store.append(topic, queue, stored, 0);
-                    offset.get_or_insert(stored_at);
-                }
+            if let Some(due) = due {
+                let at = Instant::now() + self.cluster.clock.until(due);
+                store.delay(topic, stored, at);
+            } else {
+                let place = store.append(topic, queue, stored, 0);
+                offset.get_or_insert(place);
             }
         }
         drop(state);
+        self.cluster.recorder.touch();
         let entry = pb::SendResultEntry {
             status: Some(ok()),
             recall_handle: due.map_or_else(String::new, |due| self.recall_handle(topic, due, &id)),
@@ -112,6 +97,21 @@ impl Port {
             status: Some(ok()),
             entries: vec![entry],
         }
+    }
+
+    /// The messages as they are stored. The broker reads the encoding of a whole batch from its
+    /// first message.
+    fn templates(&self, messages: Vec<pb::Message>, shape: Shape) -> Vec<pb::Message> {
+        let mut messages: Vec<pb::Message> = messages
+            .into_iter()
+            .map(|message| self.template(message, shape))
+            .collect();
+        if let Some(encoding) = messages.first().and_then(encoding_of) {
+            for properties in messages.iter_mut().filter_map(properties_mut) {
+                properties.body_encoding = encoding;
+            }
+        }
+        messages
     }
 
     /// What deliveries of the message have in common.

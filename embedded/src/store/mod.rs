@@ -52,9 +52,18 @@ impl TopicStore {
         }
     }
 
-    /// The next queue in turn.
-    pub(crate) fn turn(&mut self) -> usize {
-        let queue = self.next_queue % self.queues.len();
+    fn grow(&mut self, queues: usize) {
+        if self.queues.len() < queues {
+            self.queues.resize_with(queues, Log::default);
+            for group in self.groups.values_mut() {
+                group.next.resize(queues, 0);
+            }
+        }
+    }
+
+    /// The next in turn of the first `queues` queues.
+    pub(crate) fn turn(&mut self, queues: usize) -> usize {
+        let queue = self.next_queue % queues.clamp(1, self.queues.len());
         self.next_queue = queue + 1;
         queue
     }
@@ -92,15 +101,14 @@ impl Store {
         }
     }
 
-    /// The topic's store, made when it is first used.
+    /// The topic's store, made when it is first used; queues can be added to it.
     pub(crate) fn topic(&mut self, name: &str, queues: usize) -> &mut TopicStore {
-        if !self.topics.contains_key(name) {
-            let topic = TopicStore::new(name, queues);
-            self.topics.insert(Arc::clone(&topic.name), topic);
-        }
-        self.topics
+        let topic = self
+            .topics
             .entry(name.into())
-            .or_insert_with(|| TopicStore::new(name, queues))
+            .or_insert_with(|| TopicStore::new(name, queues));
+        topic.grow(queues);
+        topic
     }
 
     pub(crate) fn drop_topic(&mut self, name: &str) {
@@ -150,7 +158,7 @@ impl Store {
     /// A delayed message arrives in the next queue in turn.
     pub(crate) fn deliver_due(&mut self, topic: &str, stored: Arc<Stored>) {
         if let Some(store) = self.topics.get_mut(topic) {
-            let queue = store.turn();
+            let queue = store.turn(usize::MAX);
             self.append(topic, queue, stored, 0);
         }
     }

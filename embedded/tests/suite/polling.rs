@@ -304,3 +304,45 @@ async fn messages_of_a_stream_that_is_dropped_half_way_come_back_after_a_second(
     );
     assert_eq!(start.elapsed().as_secs(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_receive_ends_when_its_topic_is_deleted_or_its_client_leaves() {
+    let broker = broker().await;
+    let client = Client::of(&broker, "c");
+    let _telemetry = client.subscribe("g", "t").await;
+    let wait = |auto_renew: bool| {
+        let client = client.clone();
+        let mut request = receive("g", "t");
+        request.auto_renew = auto_renew;
+        tokio::spawn(async move { client.receive(request).await.status() })
+    };
+    let leaving = wait(true);
+    broker.wait_for(|_| broker.live(0).parked_polls == 1).await;
+    client.terminate(Some("g")).await;
+    client.send_ids("t", &["m"]).await;
+    let status = leaving.await.unwrap();
+    assert_eq!(status.code(), Code::MessageNotFound);
+    assert_eq!(status.message, "The client [c] is disconnected.");
+    assert_eq!(broker.inspect("t", "g").in_flight, 1);
+    let _telemetry = client.subscribe("g", "t").await;
+    assert_eq!(client.receive(receive("g", "t")).await.ids(), ["m"]);
+    let waiting = wait(false);
+    broker.wait_for(|_| broker.live(0).parked_polls == 1).await;
+    broker.delete_topic("t");
+    assert_eq!(waiting.await.unwrap().code(), Code::TopicNotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_can_be_added_to_a_topic_in_use() {
+    let broker = broker().await;
+    let client = Client::of(&broker, "c");
+    let _telemetry = client.subscribe("g", "t").await;
+    client.send_ids("t", &["a", "b"]).await;
+    assert_eq!(client.receive(receive("g", "t")).await.messages().len(), 2);
+    broker.create_topic("t", TopicConfig::normal(4));
+    client.send_ids("t", &["c", "d", "e", "f"]).await;
+    let queues: std::collections::BTreeSet<_> =
+        broker.messages("t").into_iter().map(|m| m.queue).collect();
+    assert_eq!(queues.len(), 4);
+    assert_eq!(client.receive(receive("g", "t")).await.messages().len(), 4);
+}
