@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Credentials;
@@ -13,6 +14,7 @@ use crate::cluster::Cluster;
 use crate::node::Node;
 use crate::serve::bind;
 use crate::store::Store;
+use crate::store::half::Checks;
 
 /// The port of nodes that are reached by pipes.
 const PIPE_PORT: u16 = 8081;
@@ -35,6 +37,8 @@ pub struct Builder {
     nodes: usize,
     redelivery_slack: Duration,
     retention: usize,
+    check_timeout: Duration,
+    check_interval: Duration,
     wall_clock: SystemTime,
     options: Options,
 }
@@ -45,6 +49,8 @@ impl Builder {
             nodes: 1,
             redelivery_slack: Duration::from_millis(20),
             retention: 1_000_000,
+            check_timeout: Duration::from_secs(6),
+            check_interval: Duration::from_secs(30),
             wall_clock: SystemTime::now(),
             options: Options {
                 auto_create_groups: true,
@@ -127,6 +133,14 @@ impl Builder {
         self
     }
 
+    /// How old a half message is before its producer is asked, and how often the broker looks.
+    /// 6 s and 30 s when not said.
+    pub fn transaction_checks(mut self, timeout: Duration, interval: Duration) -> Self {
+        self.check_timeout = timeout;
+        self.check_interval = interval;
+        self
+    }
+
     /// What the broker's wall clock shows when it starts; then it moves with tokio's clock.
     /// The time of building when not said.
     pub fn wall_clock(mut self, start: SystemTime) -> Self {
@@ -146,6 +160,11 @@ impl Builder {
     pub async fn start(mut self) -> io::Result<EmbeddedBroker> {
         // Clones of a builder start brokers of their own.
         self.options.stopped = CancellationToken::new();
+        let checks = Checks {
+            timeout: self.check_timeout,
+            interval: self.check_interval,
+            started: Instant::now(),
+        };
         let mut nodes = Vec::with_capacity(self.nodes);
         let mut listeners = Vec::new();
         for index in 0..self.nodes {
@@ -160,6 +179,7 @@ impl Builder {
                 format!("broker-{index}"),
                 self.retention,
                 self.redelivery_slack,
+                checks,
             );
             let running = self.options.stopped.child_token();
             nodes.push(Arc::new(Node::new(index, address, store, running)));

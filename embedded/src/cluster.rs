@@ -193,6 +193,7 @@ impl Cluster {
                     queue,
                 } => state.store.order_due(&topic, &group, queue),
                 Event::Due { topic, stored } => state.store.deliver_due(&topic, stored),
+                Event::Check { topic, id } => state.check(&topic, &id),
                 Event::Client { id } => {
                     if state.expired(&id, self.options.client_expiry) {
                         expired.push(id);

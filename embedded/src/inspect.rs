@@ -24,6 +24,8 @@ pub struct Counts {
     pub acked: u64,
     /// Delayed messages that are not due yet.
     pub delayed: usize,
+    /// Half messages whose transaction is open.
+    pub pending_transactions: usize,
 }
 
 /// A message in the broker.
@@ -86,6 +88,7 @@ impl EmbeddedBroker {
         for node in &self.cluster().nodes {
             let state = node.state();
             counts.delayed += state.store.timers.pending_deliveries(topic);
+            counts.pending_transactions += state.store.pending_transactions(topic);
             let Some(topic) = state.store.topics.get(topic) else {
                 continue;
             };

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rocketmq_proto::v2 as pb;
+use rocketmq_proto::v2::telemetry_command::Command;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,15 @@ impl Client {
         match self.settings.pub_sub.as_ref()? {
             pb::settings::PubSub::Subscription(subscription) => Some(subscription),
             pb::settings::PubSub::Publishing(_) => None,
+        }
+    }
+
+    fn publishes(&self, topic: &str) -> bool {
+        match self.settings.pub_sub.as_ref() {
+            Some(pb::settings::PubSub::Publishing(publishing)) => {
+                publishing.topics.iter().any(|own| own.name == topic)
+            }
+            _ => false,
         }
     }
 
@@ -53,6 +63,7 @@ pub(crate) struct NodeState {
     pub(crate) clients: HashMap<Arc<str>, Client>,
     pub(crate) observers: HashMap<Arc<str>, Observer>,
     pub(crate) standings: Standings,
+    checks_sent: usize,
 }
 
 #[derive(Debug)]
@@ -96,6 +107,7 @@ impl Node {
                 clients: HashMap::new(),
                 observers: HashMap::new(),
                 standings: Standings::default(),
+                checks_sent: 0,
             }),
         }
     }
@@ -203,5 +215,30 @@ impl NodeState {
             .timers
             .insert(at, Event::Client { id: Arc::clone(id) });
         false
+    }
+
+    /// Asks one producer of the topic what became of a transaction: the next in turn, whether
+    /// or not it is listening.
+    pub(crate) fn check(&mut self, topic: &Arc<str>, id: &Arc<str>) {
+        let Some(command) = self.store.check(topic, id) else {
+            return;
+        };
+        let mut producers: Vec<&Arc<str>> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.publishes(topic))
+            .map(|(id, _)| id)
+            .collect();
+        producers.sort_unstable();
+        let turn = self.checks_sent.checked_rem(producers.len());
+        let producer = turn.and_then(|turn| producers.get(turn));
+        self.checks_sent = self.checks_sent.wrapping_add(1);
+        if let Some(observer) = producer.and_then(|id| self.observers.get(*id)) {
+            // A check that gets lost is made again at the next scan.
+            let _ = observer.commands.try_send(Ok(pb::TelemetryCommand {
+                status: None,
+                command: Some(Command::RecoverOrphanedTransactionCommand(command)),
+            }));
+        }
     }
 }

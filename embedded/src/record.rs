@@ -58,7 +58,7 @@ pub struct Call {
     /// Who called; empty when it did not say.
     pub client_id: String,
     /// The metadata of the call.
-    pub headers: Headers,
+    pub headers: Arc<Headers>,
     /// What was asked.
     pub request: RequestBody,
     pub(crate) end: OnceLock<(Instant, Outcome)>,

@@ -11,6 +11,7 @@ mod route;
 mod send;
 mod telemetry;
 mod ticket;
+mod transaction;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -172,20 +173,7 @@ impl MessagingService for Port {
         &self,
         request: Request<pb::EndTransactionRequest>,
     ) -> Reply<pb::EndTransactionResponse> {
-        self.unary(request, |_, _, request| {
-            Err(if request.transaction_id.trim().is_empty() {
-                status(
-                    pb::Code::InvalidTransactionId,
-                    "transaction id cannot be empty",
-                )
-            } else {
-                status(
-                    pb::Code::InternalServerError,
-                    "cannot found transaction data",
-                )
-            })
-        })
-        .await
+        self.unary(request, Self::end).await
     }
 
     async fn telemetry(

@@ -42,12 +42,6 @@ impl Port {
         let Some(config) = config.filter(TopicConfig::writable) else {
             return refuse(pb::Code::Forbidden, "no writable queue");
         };
-        if shape == Shape::Transaction {
-            return refuse(
-                pb::Code::InternalServerError,
-                "the embedded broker does not serve transactions",
-            );
-        }
         Ok(self.store(topic, &config, request.messages, shape, now))
     }
 
@@ -63,7 +57,9 @@ impl Port {
         let messages = self.templates(messages, shape);
         let first = messages.first();
         let id = first.map(id_of).unwrap_or_default();
-        let due = first.and_then(due_of).filter(|due| *due > now);
+        let due = first
+            .and_then(due_of)
+            .filter(|due| *due > now && shape != Shape::Transaction);
         let named = first.filter(|_| single).and_then(|m| place(m, config));
         let mut state = self.node.state();
         let store = &mut state.store;
@@ -71,16 +67,18 @@ impl Port {
         let queue = named.unwrap_or_else(|| turn.turn(config.queues));
         let mut offset = None;
         for message in messages {
-            let stored = Arc::new(Stored {
+            let stored = Stored {
                 commit_log: store.claim(message.body.len()),
                 stored_at: now,
                 message,
-            });
-            if let Some(due) = due {
+            };
+            if shape == Shape::Transaction {
+                store.begin(topic, queue, stored);
+            } else if let Some(due) = due {
                 let at = Instant::now() + self.cluster.clock.until(due);
-                store.delay(topic, stored, at);
+                store.delay(topic, Arc::new(stored), at);
             } else {
-                let place = store.append(topic, queue, stored, 0);
+                let place = store.append(topic, queue, Arc::new(stored), 0);
                 offset.get_or_insert(place);
             }
         }

@@ -3,6 +3,7 @@
 pub(crate) mod dead_letters;
 pub(crate) mod filter;
 pub(crate) mod group;
+pub(crate) mod half;
 mod leases;
 pub(crate) mod log;
 pub(crate) mod order;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use group::GroupStore;
+use half::{Checks, Half};
 use log::{Entry, Log, Stored};
 use timers::{Event, TimerKey, Timers};
 
@@ -82,6 +84,9 @@ pub(crate) struct Store {
     pub(crate) broker: String,
     pub(crate) topics: HashMap<Arc<str>, TopicStore>,
     pub(crate) timers: Timers,
+    /// Half messages by topic and transaction.
+    halves: HashMap<(Arc<str>, Arc<str>), Half>,
+    checks: Checks,
     retention: usize,
     redelivery_slack: Duration,
     commit_log: i64,
@@ -89,11 +94,18 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(broker: String, retention: usize, redelivery_slack: Duration) -> Self {
+    pub(crate) fn new(
+        broker: String,
+        retention: usize,
+        redelivery_slack: Duration,
+        checks: Checks,
+    ) -> Self {
         Self {
             broker,
             topics: HashMap::new(),
             timers: Timers::default(),
+            halves: HashMap::new(),
+            checks,
             retention,
             redelivery_slack,
             commit_log: 0,

@@ -29,6 +29,8 @@ pub(crate) enum Event {
         topic: Arc<str>,
         stored: Arc<Stored>,
     },
+    /// A half message is to be checked.
+    Check { topic: Arc<str>, id: Arc<str> },
     /// A client may have been silent for too long.
     Client { id: Arc<str> },
 }

@@ -20,6 +20,7 @@ mod sessions;
 mod settling;
 mod signatures;
 mod tcp;
+mod transactions;
 
 use std::time::Duration;
 

@@ -317,29 +317,7 @@ async fn priorities_pick_the_queue_and_high_ones_come_first() {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_served_yet_says_so() {
     let broker = broker().await;
-    broker.create_topic("x", TopicConfig::transaction(1));
     let client = Client::of(&broker, "p");
-    let half = with(message("x", "m"), |p| {
-        p.set_message_type(MessageType::Transaction)
-    });
-    assert_eq!(refusal(&client, half).await.0, Code::InternalServerError);
-    let end = client.request(pb::EndTransactionRequest {
-        transaction_id: "m".into(),
-        ..pb::EndTransactionRequest::default()
-    });
-    let status = client
-        .grpc
-        .clone()
-        .end_transaction(end)
-        .await
-        .unwrap()
-        .into_inner()
-        .status
-        .unwrap();
-    assert_eq!(
-        (status.code(), status.message.as_str()),
-        (Code::InternalServerError, "cannot found transaction data")
-    );
     let recall = client.request(pb::RecallMessageRequest::default());
     let status = client
         .grpc
