@@ -10,3 +10,4 @@
 mod consuming;
 mod crashes;
 mod harness;
+mod life;
