@@ -14,6 +14,7 @@ mod following;
 mod group;
 mod lifecycle;
 mod live;
+mod liveness;
 mod members;
 mod order;
 mod place;

@@ -5,6 +5,11 @@
     reason = "tests"
 )]
 
+mod cast;
+mod chaos;
+mod dynamic;
+mod groups;
+mod liveness;
 mod probe;
 mod restarting;
 mod stopping;

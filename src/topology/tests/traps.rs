@@ -7,7 +7,7 @@ use std::{
 
 use actix::{Actor, ActorContext, Arbiter, AsyncContext, Context, System};
 
-use super::probe::{Probe, Script, act, handled, nothing, on_arbiter, panics, policy};
+use super::probe::{Probe, Script, act, block, handled, nothing, on_arbiter, panics, policy};
 use crate::topology::{Backoff, Exit, Place, Stop, live::LiveCounts, supervisor::ChildPolicy};
 
 #[tokio::test(start_paused = true)]
@@ -242,15 +242,10 @@ fn a_blocked_thread_does_not_block_who_stops_it() {
     System::new().block_on(async {
         let arbiter = Arbiter::new();
         let child = Script::default().start(&Place::Arbiter(arbiter.handle()), policy(0));
-        let (release, blocked) = mpsc::channel::<()>();
-        let blocked = Mutex::new(blocked);
-        let (reached, blocks) = tokio::sync::watch::channel(false);
-        child.addr.do_send(act(move |_, _| {
-            reached.send_replace(true);
-            let _ = blocked.lock().unwrap().recv();
-        }));
-        blocks.clone().wait_for(|blocks| *blocks).await.unwrap();
+        let release = block(&child.addr).await;
+        tokio::time::pause();
         assert_eq!(child.control.stop(Stop::Now).await, None);
+        tokio::time::resume();
         drop(release);
         assert_eq!(child.control.stopped().await, Exit::Shutdown);
         arbiter.stop();
