@@ -1,4 +1,13 @@
 //! Supervision: restart policies, the supervising future, the tree.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `exit`, `policy`, `backoff`, `budget`, `plan` | decisions, without clock or runtime |
+//! | `supervisor`, `lifecycle`, `life`, `vessel` | one actor, from generation to generation |
+//! | `control`, `order`, `report`, `event` | what it can be told, and what it tells |
+//! | `scope`, `tasks`, `live` | what an actor uses itself |
+//! | `group`, `members`, `following`, `roster`, `spec`, `child_ref` | children in a tree |
+//! | `liveness`, `place` | a check on frozen actors; the thread an actor runs on |
 #![cfg_attr(
     not(test),
     allow(dead_code, reason = "the actors that are supervised follow")
@@ -12,6 +21,7 @@ mod event;
 mod exit;
 mod following;
 mod group;
+mod life;
 mod lifecycle;
 mod live;
 mod liveness;

@@ -25,6 +25,7 @@ fn strategies() -> impl Generator<Value = Strategy> {
 /// What the children of a plan do, as the plan would hear it.
 #[derive(Default)]
 struct World {
+    alone: bool,
     up: BTreeSet<usize>,
     suspending: BTreeSet<usize>,
     resuming: BTreeSet<usize>,
@@ -45,6 +46,7 @@ impl World {
             Turn::Resume { .. } => {
                 assert!(self.suspending.is_empty(), "all down before one comes up");
                 assert!(!self.up.contains(&child), "never two of one");
+                assert!(self.alone || self.resuming.is_empty(), "one by one");
                 assert!(self.resuming.insert(child));
             }
             other => panic!("{other:?} from permanent children with a boundless budget"),
@@ -58,6 +60,32 @@ impl World {
     }
 }
 
+#[test]
+fn a_child_that_is_done_does_not_hurry_those_in_line() {
+    let (now, mut rng) = (Instant::now(), fastrand::Rng::with_seed(1));
+    let mut plan = Plan::new(Strategy::RestForOne, Intensity::default());
+    for restart in [Restart::Transient, Restart::Permanent, Restart::Permanent] {
+        plan.started(restart, Backoff::default(), now);
+    }
+    let told = |step: Option<Step>| step.map(|step| (step.child, step.turn));
+    let crash = Exit::Unresponsive;
+    let step = plan.down(1, &crash, now, &mut rng);
+    assert_eq!(told(step), Some((2, Turn::Suspend)));
+    let step = plan.down(2, &Exit::Shutdown, now, &mut rng);
+    assert!(matches!(
+        told(step),
+        Some((1, Turn::Resume { attempt: 1, .. }))
+    ));
+    let step = plan.down(0, &Exit::Normal, now, &mut rng);
+    assert_eq!(told(step), Some((0, Turn::End)));
+    assert!(plan.ended(0, &Exit::Normal));
+    assert_eq!(told(plan.next_in_line()), None, "1 is not up yet");
+    assert!(matches!(
+        told(plan.up(1, now)),
+        Some((2, Turn::Resume { attempt: 0, .. }))
+    ));
+}
+
 proptest! {
     #[test]
     fn a_plan_always_brings_everyone_back_one_by_one(
@@ -66,7 +94,8 @@ proptest! {
         let (now, mut rng) = (Instant::now(), fastrand::Rng::with_seed(1));
         let intensity = Intensity { restarts: u32::MAX, within: Duration::from_secs(1) };
         let mut plan = Plan::new(strategy, intensity);
-        let mut world = World::default();
+        let alone = strategy == Strategy::OneForOne;
+        let mut world = World { alone, ..World::default() };
         for child in 0..CHILDREN {
             plan.started(Restart::Permanent, Backoff::default(), now);
             world.up.insert(child);

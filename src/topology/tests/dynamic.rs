@@ -1,6 +1,6 @@
 //! Children that come and go.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use actix::ActorContext;
 use tokio::time::{Instant, sleep};
@@ -10,7 +10,7 @@ use super::{
     probe::{Script, act, handled, on_arbiter, panics},
 };
 use crate::topology::{
-    ChildState, Exit, Place, Restart, Strategy,
+    Backoff, ChildState, Exit, Place, Restart, Strategy,
     child_ref::ChildRef,
     group::{AddError, Group},
     spec::ChildSpec,
@@ -132,6 +132,34 @@ async fn dynamic_children_stop_first_and_all_at_once() {
         let late = cast.actor(&ChildRef::new("late"), Place::Here);
         assert_eq!(group.add(late).await.unwrap_err(), AddError::Closed);
         assert_eq!(cast.live.actors(), 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_that_crash_together_do_not_come_back_together() {
+    on_arbiter(async {
+        let cast = Cast::default();
+        let group = group(&cast).await;
+        let refs = ["x", "y", "z"].map(ChildRef::new);
+        let mut controls = Vec::new();
+        for reference in &refs {
+            let child = cast.actor(reference, Place::Here);
+            let jitter = Backoff::new(SECOND, SECOND).jitter(0.5);
+            controls.push(group.add(child.backoff(jitter)).await.unwrap());
+        }
+        for reference in &refs {
+            reference.addr().unwrap().do_send(panics());
+        }
+        sleep(Duration::from_millis(100)).await;
+        let delays: HashSet<_> = controls
+            .iter()
+            .map(|control| match control.state() {
+                ChildState::Restarting { delay } => delay,
+                state => panic!("{state:?}"),
+            })
+            .collect();
+        assert_eq!(delays.len(), 3);
     })
     .await;
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use actix::{ActorContext, Arbiter, Context, System};
+use actix::{ActorContext, Context};
 use tokio::time::{Instant, sleep};
 
 use super::{
     cast::{Cast, Trio, spec},
-    probe::{Probe, Script, act, block, handled, nothing, on_arbiter, panics},
+    probe::{Probe, Script, act, handled, nothing, on_arbiter, panics},
 };
 use crate::topology::{
     ChildState, Exit, Place, Restart, Stop, Strategy, child_ref::ChildRef, group::Group,
@@ -141,6 +141,30 @@ async fn one_for_all_restarts_everyone_in_order() {
         ];
         assert_eq!(cast.read(), diary);
         assert_eq!(start.elapsed().as_millis() / 10, 10, "one back-off");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_takes_along_a_sibling_that_waits_for_its_own_restart() {
+    on_arbiter(async {
+        let cast = Cast::default();
+        let trio = up(&cast, Strategy::RestForOne, 5).await;
+        trio.crash(2);
+        sleep(Duration::from_millis(50)).await;
+        trio.crash(0);
+        sleep(SECOND).await;
+        assert_eq!(trio.all_answer().await, [1, 1, 1]);
+        let diary = [
+            "b stopping",
+            "a restarting",
+            "a started",
+            "b restarting",
+            "b started",
+            "c restarting",
+            "c started",
+        ];
+        assert_eq!(cast.read(), diary);
     })
     .await;
 }
@@ -305,82 +329,26 @@ async fn the_groups_limit_is_above_those_of_its_children() {
     .await;
 }
 
-#[test]
-fn a_group_spans_arbiters() {
-    System::new().block_on(async {
+#[tokio::test(start_paused = true)]
+async fn a_child_left_over_from_a_group_that_is_started_anew_is_gone_first() {
+    on_arbiter(async {
         let cast = Cast::default();
-        let arbiters = [Arbiter::new(), Arbiter::new()];
-        let places = [0, 1].map(|i: usize| Place::Arbiter(arbiters[i].handle()));
-        let refs = ALL.map(ChildRef::new);
-        let children = vec![
-            cast.actor(&refs[0], places[0].clone()),
-            cast.actor(&refs[1], places[1].clone()),
-            cast.actor(&refs[2], Place::Here),
-        ];
-        let group = cast.start(Strategy::OneForAll, 5, children);
+        let leaf = ChildRef::new("leaf");
+        let live = cast.live.clone();
+        let alone = Script::default().lingers().on("started", move |_, _| {
+            assert_eq!(live.actors(), 1, "never two of one");
+        });
+        let inner = vec![cast.scripted(&leaf, Place::Here, alone)];
+        let inner = Group::spec("inner", Place::Here, spec(Strategy::OneForOne, 0, inner));
+        let children = vec![inner.stop(Stop::Within(SECOND))];
+        let group = cast.start(Strategy::OneForOne, 0, children);
         group.up().await.unwrap();
-        let addrs = refs.clone().map(|reference| reference.addr().unwrap());
-        for addr in &addrs {
-            assert_eq!(handled(addr).await, 1);
-        }
-        addrs[1].do_send(panics());
-        for addr in &addrs[1..] {
-            assert_eq!(handled(addr).await, 1);
-        }
-        assert_eq!(group.stop(10 * SECOND).await, Some(Exit::Shutdown));
-        let diary = cast.read();
-        assert_eq!(diary[9..].len(), 5, "{diary:?}");
-        assert_eq!(diary[11..], ["c stopping", "b stopping", "a stopping"]);
-        assert_eq!(cast.live.actors(), 0);
-        for arbiter in arbiters {
-            arbiter.stop();
-            arbiter.join().unwrap();
-        }
-    });
-}
-
-#[test]
-fn a_group_ends_when_the_arbiter_of_a_child_does() {
-    System::new().block_on(async {
-        let cast = Cast::default();
-        let arbiter = Arbiter::new();
-        let refs = ["a", "b"].map(ChildRef::new);
-        let children = vec![
-            cast.actor(&refs[0], Place::Here),
-            cast.actor(&refs[1], Place::Arbiter(arbiter.handle())),
-        ];
-        let group = cast.start(Strategy::OneForOne, 5, children);
-        group.up().await.unwrap();
-        arbiter.stop();
-        let failure = "app/b failed: the thread it ran on has ended";
-        assert_eq!(group.exited().await, Exit::Failed(failure.into()));
-        assert_eq!(cast.live.actors(), 0);
-        arbiter.join().unwrap();
-    });
-}
-
-#[test]
-fn a_group_whose_child_does_not_go_down_ends_without_it() {
-    System::new().block_on(async {
-        let cast = Cast::default();
-        let arbiter = Arbiter::new();
-        let refs = ["a", "b"].map(ChildRef::new);
-        let children = vec![
-            cast.actor(&refs[0], Place::Here),
-            cast.actor(&refs[1], Place::Arbiter(arbiter.handle())),
-        ];
-        let group = cast.start(Strategy::OneForAll, 5, children);
-        group.up().await.unwrap();
-        let release = block(&refs[1].addr().unwrap()).await;
-        tokio::time::pause();
-        refs[0].addr().unwrap().do_send(panics());
-        let failure = "app/b does not stop";
-        assert_eq!(group.exited().await, Exit::Failed(failure.into()));
-        assert_eq!(cast.live.actors(), 1, "only the blocked one is left");
-        tokio::time::resume();
-        drop(release);
-        arbiter.stop();
-        arbiter.join().unwrap();
-        assert_eq!(cast.live.actors(), 0);
-    });
+        let first = leaf.addr().unwrap();
+        group.child("inner").unwrap().restart();
+        sleep(2 * SECOND).await;
+        assert!(!first.connected(), "its second to stop is over");
+        assert_eq!(handled(&leaf.addr().unwrap()).await, 1);
+        assert_eq!(cast.read().last().unwrap(), "leaf started");
+    })
+    .await;
 }

@@ -5,6 +5,7 @@
     reason = "tests"
 )]
 
+mod arbiters;
 mod cast;
 mod chaos;
 mod dynamic;
@@ -15,3 +16,4 @@ mod restarting;
 mod stopping;
 mod timers;
 mod traps;
+mod usage;

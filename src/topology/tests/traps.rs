@@ -77,7 +77,10 @@ async fn a_panic_in_started_counts_as_a_failed_start() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_while_building_is_final_and_frees_everyone_waiting() {
     on_arbiter(async {
-        let script = Script::default().on("build", |_, _| panic!("no spec"));
+        let script = Script::default().on("build", |probe, _| {
+            probe.tasks.spawn(std::future::pending());
+            panic!("no spec");
+        });
         let live = LiveCounts::default();
         let child = script.start_here(ChildPolicy {
             live: live.clone(),
@@ -86,8 +89,8 @@ async fn a_panic_while_building_is_final_and_frees_everyone_waiting() {
         let waiting = child.addr.send(nothing());
         let exit = child.control.stopped().await;
         assert_eq!(exit, Exit::Panicked("no spec".into()));
+        assert_eq!((live.actors(), live.tasks()), (0, 0));
         assert!(waiting.await.is_err());
-        assert_eq!(live.actors(), 0);
     })
     .await;
 }
