@@ -20,7 +20,7 @@ struct Spec {
 }
 
 struct State {
-    tasks: Tasks,
+    _tasks: Tasks,
     beats: Rc<Cell<u32>>,
 }
 
@@ -32,7 +32,10 @@ impl State {
             counted.set(counted.get() + 1);
             async {}
         });
-        Self { tasks, beats }
+        Self {
+            _tasks: tasks,
+            beats,
+        }
     }
 }
 
