@@ -27,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) max_concurrent_streams: Option<u32>,
     pub(crate) record_limit: usize,
     pub(crate) in_memory: bool,
+    pub(crate) pull: bool,
+    pub(crate) recall: bool,
     pub(crate) stopped: CancellationToken,
 }
 
@@ -59,6 +61,8 @@ impl Builder {
                 max_concurrent_streams: None,
                 record_limit: 1_000_000,
                 in_memory: false,
+                pull: false,
+                recall: false,
                 stopped: CancellationToken::new(),
             },
         }
@@ -124,6 +128,20 @@ impl Builder {
     /// sees an empty record, and the other counters still work.
     pub fn without_record(self) -> Self {
         self.record_limit(0)
+    }
+
+    /// Serves the methods of pulling and takes pull consumers, as the protocol describes it. No
+    /// real proxy does, and this broker does not when not said.
+    pub fn pull_rpcs(mut self, serve: bool) -> Self {
+        self.options.pull = serve;
+        self
+    }
+
+    /// Lets delayed messages be recalled. A real broker forbids it when not told otherwise, and
+    /// so does this one.
+    pub fn recall(mut self, allow: bool) -> Self {
+        self.options.recall = allow;
+        self
     }
 
     /// How many messages every queue keeps, at the price of the oldest, consumed or not.

@@ -144,11 +144,6 @@ impl Port {
         message
     }
 
-    fn recall_handle(&self, topic: &str, due: i64, id: &str) -> String {
-        let text = format!("v1 {topic} {} {} {id}", self.node.broker, due + 1);
-        data_encoding::BASE64URL.encode(text.as_bytes())
-    }
-
     /// One id for a whole batch, which none of its messages has.
     fn batch_id(&self) -> String {
         format!("FD00{:052X}", self.cluster.number())

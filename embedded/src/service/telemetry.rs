@@ -155,7 +155,7 @@ impl Session {
                 ),
             );
         }
-        let group = match settings::check(&settings)? {
+        let group = match settings::check(&settings, self.port.cluster.options.pull)? {
             Kind::Producer => None,
             Kind::Consumer { group } if self.port.cluster.options.auto_create_groups => {
                 Some(self.port.cluster.group_or_new(group))

@@ -38,6 +38,8 @@ pub(crate) struct GroupStore {
     /// Counts receives: where the next one starts.
     pops: usize,
     pub(crate) acked: u64,
+    /// What pulling clients have noted, by queue.
+    pub(crate) pull_offsets: HashMap<usize, i64>,
 }
 
 impl GroupStore {

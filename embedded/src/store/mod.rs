@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use group::GroupStore;
@@ -41,6 +42,8 @@ pub(crate) struct TopicStore {
     pub(crate) name: Arc<str>,
     pub(crate) queues: Vec<Log>,
     pub(crate) groups: HashMap<Arc<str>, GroupStore>,
+    /// Wakes all waiting pulls.
+    pub(crate) arrivals: Arc<Notify>,
     next_queue: usize,
 }
 
@@ -50,6 +53,7 @@ impl TopicStore {
             name: name.into(),
             queues: (0..queues.max(1)).map(|_| Log::default()).collect(),
             groups: HashMap::new(),
+            arrivals: Arc::default(),
             next_queue: 0,
         }
     }
@@ -155,6 +159,7 @@ impl Store {
             Some(log) => log.append(entry, retention),
             None => return 0,
         };
+        topic.arrivals.notify_waiters();
         for group in topic.groups.values() {
             group.notify.notify_one();
         }

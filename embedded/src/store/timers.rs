@@ -74,6 +74,14 @@ impl Timers {
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
+    /// Takes back a delayed message, if it is there.
+    pub(crate) fn recall(&mut self, of: &str, id: &str) {
+        self.events.retain(|_, event| {
+            !matches!(event, Event::Due { topic, stored }
+                if topic.as_ref() == of && stored.id() == id)
+        });
+    }
+
     /// Delayed messages that are not delivered yet.
     pub(crate) fn pending_deliveries(&self, of: &str) -> usize {
         self.events

@@ -13,6 +13,7 @@ mod faults;
 mod nodes;
 mod ordered;
 mod polling;
+mod pulling;
 mod records;
 mod routes;
 mod sending;

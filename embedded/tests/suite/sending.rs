@@ -315,10 +315,14 @@ async fn priorities_pick_the_queue_and_high_ones_come_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_served_yet_says_so() {
+async fn what_a_real_proxy_does_not_serve_says_so() {
     let broker = broker().await;
     let client = Client::of(&broker, "p");
-    let recall = client.request(pb::RecallMessageRequest::default());
+    broker.create_topic("d", TopicConfig::delay(1));
+    let recall = client.request(pb::RecallMessageRequest {
+        topic: resource("d"),
+        recall_handle: "x".into(),
+    });
     let status = client
         .grpc
         .clone()
