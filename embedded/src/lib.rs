@@ -91,7 +91,7 @@
 //! - A receive whose client goes away takes no message any more; a real broker takes one and
 //!   gives it back a second later.
 //! - Topics and routes are not cached: what is made is there at once.
-//! - SQL filters are refused, and lite topics are not served.
+//! - Lite topics are not served.
 //! - Pulling can be [had](Builder::pull_rpcs), which no real proxy serves.
 //! - Every node is a proxy with a broker of its own: messages sent to a node stay there.
 
@@ -120,6 +120,7 @@ mod script;
 mod serve;
 mod service;
 mod settings;
+mod sql;
 mod standing;
 mod store;
 mod wire;

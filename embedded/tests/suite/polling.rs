@@ -1,6 +1,8 @@
 //! Receiving: long polls, redelivery, acknowledgement.
 
-use rocketmq_embedded::proto::{Code, FilterType, Permission};
+use rocketmq_embedded::proto::{
+    Code, FilterExpression, FilterType, Permission, ReceiveMessageRequest,
+};
 use rocketmq_embedded::{Outcome, Rpc, TopicConfig};
 use tokio::time::Instant;
 
@@ -188,6 +190,33 @@ async fn messages_that_do_not_match_are_consumed_for_good() {
     );
 }
 
+fn sql(expression: String) -> ReceiveMessageRequest {
+    let mut request = receive("g", "t");
+    request.filter_expression = Some(FilterExpression {
+        r#type: FilterType::Sql.into(),
+        expression,
+    });
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn sql_filters_pick_messages_by_their_properties() {
+    let broker = broker().await;
+    let client = Client::of(&broker, "c");
+    let _telemetry = client.subscribe("g", "t").await;
+    for (id, price) in [("cheap", "5"), ("dear", "50"), ("odd", "much")] {
+        let mut message = tagged("t", id, "T");
+        message.user_properties.insert("price".into(), price.into());
+        client.send(vec![message]).await;
+    }
+    let received = client
+        .receive(sql("TAGS = 'T' AND price >= 10".into()))
+        .await;
+    assert_eq!(received.ids(), ["dear"]);
+    let rest = client.receive(receive("g", "t")).await.status();
+    assert_eq!(rest.message, "no new message", "the others are consumed");
+}
+
 #[tokio::test(start_paused = true)]
 async fn bad_filters_topics_and_groups_are_refused() {
     let broker = broker().await;
@@ -195,16 +224,11 @@ async fn bad_filters_topics_and_groups_are_refused() {
     let _telemetry = client.subscribe("g", "t").await;
     let mut bars = receive("g", "t");
     bars.filter_expression = Some(tags("||"));
-    let mut sql = receive("g", "t");
-    sql.filter_expression
-        .as_mut()
-        .unwrap()
-        .set_type(FilterType::Sql);
-    sql.filter_expression.as_mut().unwrap().expression = String::new();
     broker.create_topic("w", TopicConfig::normal(1).permission(Permission::Write));
     let cases = [
         (bars, Code::IllegalFilterExpression),
-        (sql, Code::IllegalFilterExpression),
+        (sql("".into()), Code::IllegalFilterExpression),
+        (sql("a ==".into()), Code::InternalServerError),
         (receive("g", "unknown"), Code::TopicNotFound),
         (receive("g", "a b"), Code::IllegalTopic),
         (receive("a b", "t"), Code::IllegalConsumerGroup),
