@@ -11,3 +11,4 @@ mod consuming;
 mod crashes;
 mod harness;
 mod life;
+mod refusals;
