@@ -12,3 +12,5 @@ mod crashes;
 mod harness;
 mod life;
 mod refusals;
+#[cfg(feature = "tls")]
+mod tls;
