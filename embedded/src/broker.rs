@@ -159,7 +159,7 @@ impl EmbeddedBroker {
 
     /// Waits until `met` agrees. It is asked at once, then whenever a call arrives or is
     /// answered and whenever messages, streams or polls come or go; it may look at anything of
-    /// the broker but [`record`](Self::record), which it gets. Cancel safe.
+    /// the broker. Cancel safe.
     pub async fn wait_for(&self, met: impl FnMut(&Record) -> bool) {
         self.cluster().recorder.wait_for(met).await;
     }
@@ -205,6 +205,13 @@ impl EmbeddedBroker {
     /// What is open on a node now.
     #[must_use]
     pub fn live(&self, node: usize) -> Live {
-        self.node(node).map(|node| node.live()).unwrap_or_default()
+        let Some(node) = self.node(node) else {
+            return Live::default();
+        };
+        let mut live = node.live();
+        if self.cluster().options.in_memory {
+            live.listening = !node.running().is_cancelled();
+        }
+        live
     }
 }

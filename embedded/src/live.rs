@@ -9,6 +9,8 @@ use crate::node::Node;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Live {
+    /// Whether connections are taken.
+    pub listening: bool,
     /// Connections open now.
     pub connections: usize,
     /// Connections accepted since the start.

@@ -75,6 +75,7 @@ pub(crate) struct Node {
     pub(crate) valve: Arc<Valve>,
     /// Cuts all connections there are.
     pub(crate) reset: Notify,
+    pub(crate) listeners: Gauge,
     pub(crate) connections: Gauge,
     pub(crate) telemetry_streams: Gauge,
     pub(crate) parked: Gauge,
@@ -97,6 +98,7 @@ impl Node {
             port,
             valve: Arc::default(),
             reset: Notify::new(),
+            listeners: Gauge::default(),
             connections: Gauge::default(),
             telemetry_streams: Gauge::default(),
             parked: Gauge::default(),
@@ -156,6 +158,7 @@ impl Node {
 
     pub(crate) fn live(&self) -> Live {
         Live {
+            listening: self.listeners.now() > 0,
             connections: self.connections.now(),
             connections_accepted: self.connections.ever(),
             telemetry_streams: self.telemetry_streams.now(),

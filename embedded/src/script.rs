@@ -50,7 +50,8 @@ impl EmbeddedBroker {
     }
 
     /// Stops a node like a killed process: its connections are cut, new ones are refused, the
-    /// settings of its clients are lost. Its messages are kept.
+    /// settings of its clients are lost. Its messages are kept. A pipe is refused at once; a real
+    /// port is closed a moment later, when [`Live::listening`](crate::Live::listening) is off.
     pub fn stop_node(&self, node: usize) {
         let Some(node) = self.node(node) else { return };
         node.running().cancel();

@@ -66,6 +66,7 @@ impl Cluster {
         let cluster = Arc::clone(self);
         let node = Arc::clone(node);
         let running = node.running();
+        let open = node.open(|node| &node.listeners);
         self.tasks.spawn(async move {
             let accepting = async {
                 loop {
@@ -77,6 +78,9 @@ impl Cluster {
                 }
             };
             running.run_until_cancelled(accepting).await;
+            drop(listener);
+            drop(open);
+            cluster.recorder.touch();
         });
     }
 

@@ -10,6 +10,7 @@
 mod client;
 mod delayed;
 mod faults;
+mod invariants;
 mod nodes;
 mod ordered;
 mod polling;

@@ -57,7 +57,9 @@ async fn a_stopped_node_cuts_and_refuses_connections_and_comes_back_without_sett
     let refused = broker.connect("10.0.0.2", 8081).await.unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
     assert!(broker.connect("10.0.0.1", 8081).await.is_ok());
+    assert!(broker.live(0).listening && !broker.live(1).listening);
     broker.start_node(1).await.unwrap();
+    assert!(broker.live(1).listening);
     assert_eq!(
         client.heartbeat(Some("g")).await.code(),
         Code::UnrecognizedClientType

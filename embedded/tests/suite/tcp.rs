@@ -55,7 +55,9 @@ async fn a_stopped_node_refuses_connections_and_starts_on_its_old_port() {
     let mut telemetry = client.subscribe("g", "t").await;
     broker.stop_node(0);
     telemetry.down.message().await.unwrap_err();
-    broker.wait_for(|_| broker.live(0).connections == 0).await;
+    broker
+        .wait_for(|_| !broker.live(0).listening && broker.live(0).connections == 0)
+        .await;
     assert!(
         tokio::net::TcpStream::connect(broker.endpoints())
             .await
