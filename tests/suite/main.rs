@@ -9,3 +9,4 @@
 
 mod consuming;
 mod harness;
+mod producer;
