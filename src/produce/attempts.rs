@@ -68,6 +68,7 @@ pub(super) struct Journey {
     tried: BTreeSet<Arc<str>>,
     under_way: bool,
     maybe_stored: bool,
+    last: Option<Error>,
 }
 
 impl Journey {
@@ -84,6 +85,7 @@ impl Journey {
             tried: BTreeSet::new(),
             under_way: false,
             maybe_stored: false,
+            last: None,
         }
     }
 
@@ -122,6 +124,7 @@ impl Journey {
     ) -> Option<Duration> {
         self.under_way = false;
         self.maybe_stored |= !error.is_definite();
+        self.last = Some(error.clone());
         match verdict {
             Verdict::Final => None,
             Verdict::Throttled => {
@@ -153,6 +156,12 @@ impl Journey {
     /// Whether nothing can be tried any more after such a wait.
     pub(super) fn ends_within(&self, wait: Duration, now: Instant) -> bool {
         now + wait >= self.deadline
+    }
+
+    /// Why the send ends when its time is over.
+    pub(super) fn last_error(&self) -> Error {
+        let none = || Error::new(ErrorKind::Timeout, "no time was left for a request");
+        self.last.clone().unwrap_or_else(none)
     }
 
     /// The last error as the caller gets it: with what was tried, and definite only if no attempt

@@ -66,8 +66,8 @@ impl Producer {
         self.0.publication.send_all(messages).await
     }
 
-    /// Where actors send their messages to, for pipelines that end in a topic. Works as long as
-    /// the producer is not shut down.
+    /// Where actors send their messages to, for pipelines that end in a topic. It does not keep
+    /// the producer running: somebody has to hold a handle.
     #[must_use]
     pub fn recipient(&self) -> Recipient<SendMessage> {
         self.0.actor.clone().recipient()

@@ -22,6 +22,8 @@ use crate::{
 
 /// Between two tries of a route that could not be fetched.
 const ROUTE_DELAYS: Delays = Delays::doubling(Duration::from_millis(100), Duration::from_secs(1));
+/// An endpoint that does not answer within this time (or that of a request) is isolated.
+const FAIR: Duration = Duration::from_secs(1);
 /// How long an endpoint without a session is left alone.
 const NO_SESSION: Duration = Duration::from_millis(100);
 
@@ -121,7 +123,11 @@ impl Publication {
             stamp.queue_id = queue.id;
             let request = message.to_proto(&stamp);
             let generation = self.member.sessions.generation(&queue.endpoints);
-            match self.attempt(&queue, request, journey).await {
+            let limit = journey.share(Instant::now());
+            if limit.is_zero() {
+                return Err(journey.last_error());
+            }
+            match self.attempt(&queue, request, limit, journey).await {
                 Ok(entry) => {
                     self.member.isolation.rejoin(&queue.endpoints);
                     lane.note_accepted();
@@ -129,7 +135,11 @@ impl Publication {
                 }
                 Err(error) => {
                     let verdict = judge(&error, lane.has_accepted());
-                    self.react(verdict, &queue.endpoints, generation);
+                    // A time-out that was cut short says nothing about the endpoint.
+                    let fair = limit >= FAIR.min(self.member.rpc.timeout());
+                    if fair || error.kind() != ErrorKind::Timeout {
+                        self.react(verdict, &queue.endpoints, generation);
+                    }
                     self.pause(verdict, &queue, error, journey).await?;
                 }
             }
@@ -221,7 +231,10 @@ impl Publication {
                 Choice::AllTried => {
                     let mut rng = self.member.config.environment.rng();
                     let wait = journey.next_round(&mut rng);
-                    sleep(wait.min(journey.share(Instant::now()))).await;
+                    if journey.ends_within(wait, Instant::now()) {
+                        return Err(journey.last_error());
+                    }
+                    sleep(wait).await;
                 }
                 Choice::NoneReady => self.readiness(lane, message, journey).await?,
             }
@@ -280,12 +293,12 @@ impl Publication {
         &self,
         queue: &MessageQueue,
         message: pb::Message,
+        limit: Duration,
         journey: &mut Journey,
     ) -> Result<pb::SendResultEntry> {
         let request = pb::SendMessageRequest {
             messages: vec![message],
         };
-        let limit = journey.share(Instant::now());
         journey.departs();
         let reply = self
             .member

@@ -1,6 +1,6 @@
 //! A send ends with a receipt or an honest error, within its budget, whatever the servers do.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use rocketmq_actors::{
@@ -618,4 +618,160 @@ fn a_producer_and_its_futures_can_be_used_from_any_thread() {
         moves(&all);
         assert_eq!(all.await.len(), 1);
     });
+}
+
+#[test]
+fn after_a_part_gave_up_sends_fail_with_its_error() {
+    virtually(async {
+        let broker = with_topic(1).await;
+        let producer = start(&broker, spec().topic("t")).await;
+        let crashes = async {
+            loop {
+                producer.crash("producer");
+                tokio::time::sleep(millis(100)).await;
+            }
+        };
+        let failed = tokio::select! {
+            () = crashes => unreachable!("it never ends"),
+            failed = producer.failed() => failed,
+        };
+        assert_eq!(failed.kind(), ErrorKind::GaveUp);
+        let error = refused(producer.send(message("t", "x")).await);
+        assert!(error.kind() == ErrorKind::GaveUp && error.is_definite());
+        assert!(producer.shutdown(secs(1)).await.in_time);
+    });
+}
+
+#[test]
+fn a_request_that_had_no_time_isolates_nobody() {
+    virtually(async {
+        let broker = with_topic(2).await;
+        let hurried = spec().topic("t").send_timeout(millis(300)).max_attempts(1);
+        let producer = start(&broker, hurried).await;
+        broker.fault(Fault::on(Rpc::SendMessage).hang());
+        let error = refused(producer.send(message("t", "x")).await);
+        assert!(error.kind() == ErrorKind::Timeout && !error.is_definite());
+        for _ in 0..4 {
+            producer.send(message("t", "x")).await.unwrap();
+        }
+        let nodes = sends(&broker);
+        assert!(nodes.contains(&0) && nodes.contains(&1), "{nodes:?}");
+        assert_eq!(nodes[1..].iter().filter(|node| **node == 0).count(), 2);
+    });
+}
+
+#[test]
+fn a_group_goes_to_one_queue_also_when_it_is_retried() {
+    virtually(async {
+        let broker = broker(|builder| builder.nodes(2)).await;
+        broker.create_topic("f", TopicConfig::fifo(4));
+        let producer = start(&broker, spec().topic("f")).await;
+        let send = || {
+            let grouped = Message::builder("f").body("x").group("g");
+            producer.send(grouped.build().unwrap())
+        };
+        let home = send().await.unwrap();
+        broker.fault(Fault::on(Rpc::SendMessage).status(pb::Code::InternalServerError, "sick"));
+        for _ in 0..3 {
+            let receipt = send().await.unwrap();
+            assert_eq!(receipt.broker_name(), home.broker_name());
+            assert_eq!(receipt.queue_id(), home.queue_id());
+        }
+        let nodes = sends(&broker);
+        assert!(nodes.iter().all(|node| *node == nodes[0]), "{nodes:?}");
+    });
+}
+
+/// One of the ways a send goes wrong.
+fn mishap(rng: &mut fastrand::Rng) -> Fault {
+    let fault = Fault::on(Rpc::SendMessage)
+        .skip(rng.u64(..20))
+        .times(rng.u64(1..10));
+    match rng.u8(..9) {
+        0 => fault.lose_reply(),
+        1 => fault.hang(),
+        2 => fault.after_work().hang(),
+        3 => fault.reset(),
+        4 => fault.status(pb::Code::TooManyRequests, "flow limit"),
+        5 => fault.status(pb::Code::InternalServerError, "sick"),
+        6 => fault.status(pb::Code::Forbidden, "no writable queue"),
+        7 => fault.delay_reply(millis(rng.u64(..5000))),
+        _ => fault.mutate(|reply| {
+            if let Reply::SendMessage(reply) = reply {
+                let status = reply.entries[0].status.as_mut().unwrap();
+                status.code = pb::Code::SlavePersistenceTimeout.into();
+            }
+        }),
+    }
+}
+
+/// What may happen to the producer meanwhile.
+async fn upheaval(broker: &EmbeddedBroker, producer: &Producer, rng: &mut fastrand::Rng) {
+    for _ in 0..rng.u8(..6) {
+        tokio::time::sleep(millis(rng.u64(..3000))).await;
+        match rng.u8(..7) {
+            0 => producer.crash("producer"),
+            1 => producer.crash("routes"),
+            2 => producer.crash("session"),
+            3 => broker.black_hole(1, rng.bool()),
+            4 => broker.reset_connections(rng.usize(..2)),
+            5 => {
+                broker.stop_node(0);
+                tokio::time::sleep(millis(rng.u64(..3000))).await;
+                broker.start_node(0).await.unwrap();
+            }
+            _ => {
+                producer.shutdown(millis(rng.u64(..3000))).await;
+            }
+        }
+    }
+}
+
+#[test]
+fn field_56_every_send_ends_in_time_and_definite_means_definite() {
+    for seed in 0..100 {
+        virtually(async {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let broker = with_topic(2).await;
+            let producer = start(&broker, spec().topic("t").max_in_flight(20)).await;
+            for _ in 0..rng.u8(..8) {
+                broker.fault(mishap(&mut rng));
+            }
+            let pauses: Vec<_> = (0..60).map(|_| millis(rng.u64(..6000))).collect();
+            let sending = pauses.into_iter().enumerate().map(|(number, pause)| {
+                let producer = producer.clone();
+                async move {
+                    tokio::time::sleep(pause).await;
+                    let began = Instant::now();
+                    let sent = producer.send(message("t", &number.to_string())).await;
+                    let took = began.elapsed();
+                    assert!(took <= secs(9), "seed {seed}: {took:?} for {sent:?}");
+                    (number.to_string(), sent)
+                }
+            });
+            let (results, ()) =
+                tokio::join!(join_all(sending), upheaval(&broker, &producer, &mut rng));
+            let stored: HashSet<_> = broker
+                .messages("t")
+                .into_iter()
+                .map(|message| (message.message_id, message.body))
+                .collect();
+            let bodies: HashSet<_> = stored.iter().map(|(_, body)| body.clone()).collect();
+            for (body, sent) in results {
+                match sent {
+                    Ok(receipt) => {
+                        let pair = (receipt.message_id().to_owned(), body.into());
+                        assert!(stored.contains(&pair), "seed {seed}: lost {pair:?}");
+                    }
+                    Err(error) if error.is_definite() => {
+                        let kept = bodies.contains(body.as_bytes());
+                        assert!(!kept, "seed {seed}: {body} is stored: {error}");
+                    }
+                    Err(_) => {}
+                }
+            }
+            let stats = producer.stats();
+            assert_eq!((stats.in_flight_messages, stats.in_flight_bytes), (0, 0));
+        });
+    }
 }
