@@ -60,7 +60,7 @@ fn a_day_of_idling_costs_the_calls_of_the_traffic_table() {
                 "ReceiveMessage",
                 node,
                 DAY / 20 - 50,
-                DAY / 20 + 1,
+                DAY / 19,
             );
             assert_eq!(broker.live(node).telemetry_streams, 1, "one stream a node");
         }

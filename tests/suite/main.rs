@@ -14,3 +14,4 @@ mod life;
 mod refusals;
 #[cfg(feature = "tls")]
 mod tls;
+mod producer;
