@@ -1,6 +1,7 @@
 //! Interfering with clients: commands, broken streams, lost settings.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rocketmq_proto::v2 as pb;
 use tonic::Status;
@@ -89,6 +90,14 @@ impl EmbeddedBroker {
     pub fn forget_settings(&self, node: usize, client_id: &str) -> bool {
         self.node(node)
             .is_some_and(|node| self.cluster().forget(node, client_id, false, RETURN_DELAY))
+    }
+
+    /// While on, a node takes no new connections; those it has, and its clients' settings, stay.
+    /// A real port takes them and resets them at once.
+    pub fn refuse_connections(&self, node: usize, on: bool) {
+        if let Some(node) = self.node(node) {
+            node.refusing.store(on, Ordering::Release);
+        }
     }
 
     /// Cuts all connections of a node; it goes on to take new ones.

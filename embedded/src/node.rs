@@ -1,6 +1,7 @@
 //! A node: one endpoint with its table of settings, and one broker with its messages.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -74,6 +75,8 @@ pub(crate) struct Node {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) valve: Arc<Valve>,
+    /// Whether new connections are turned away.
+    pub(crate) refusing: AtomicBool,
     /// Cuts all connections there are.
     pub(crate) reset: Notify,
     pub(crate) listeners: Gauge,
@@ -98,6 +101,7 @@ impl Node {
             host,
             port,
             valve: Arc::default(),
+            refusing: AtomicBool::new(false),
             reset: Notify::new(),
             listeners: Gauge::default(),
             connections: Gauge::default(),
@@ -121,6 +125,11 @@ impl Node {
 
     pub(crate) fn open(self: &Arc<Self>, gauge: fn(&Node) -> &Gauge) -> Open {
         Open::new(self, gauge)
+    }
+
+    /// Whether new connections are turned away.
+    pub(crate) fn refuses(&self) -> bool {
+        self.refusing.load(Ordering::Acquire) || self.running().is_cancelled()
     }
 
     /// Cancelled when the node stops.

@@ -58,7 +58,7 @@ impl Cluster {
             .nodes
             .iter()
             .find(|node| node.host == host && node.port == port)
-            .filter(|node| !node.running().is_cancelled())
+            .filter(|node| !node.refuses())
             .ok_or(io::ErrorKind::ConnectionRefused)?;
         let (near, far) = tokio::io::duplex(PIPE);
         self.serve(node, far, |_| {});
@@ -89,6 +89,11 @@ impl Cluster {
     }
 
     fn accept(self: &Arc<Self>, node: &Arc<Node>, stream: TcpStream) {
+        if node.refuses() {
+            // Dropped, it is reset: the nearest to a refusal that an open port can do.
+            let _ = stream.set_zero_linger();
+            return;
+        }
         // Only latency depends on it.
         let _ = stream.set_nodelay(true);
         self.serve(node, stream, |stream| {
