@@ -7,11 +7,14 @@
     reason = "tests"
 )]
 
+mod behaviours;
 mod consuming;
 mod crashes;
 mod harness;
 mod life;
 mod producer;
 mod refusals;
+#[path = "../behaviours/mod.rs"]
+mod shared;
 #[cfg(feature = "tls")]
 mod tls;
