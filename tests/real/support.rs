@@ -1,0 +1,126 @@
+//! The real server as the tests see it: where it listens, and the script that controls it.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::Instant;
+
+/// One process of the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Process {
+    Proxy,
+    Broker,
+}
+
+impl Process {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Proxy => "proxy",
+            Self::Broker => "broker",
+        }
+    }
+}
+
+/// How far a group is behind on one topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lag {
+    pub(crate) topic: String,
+    /// Messages that are not acknowledged, whether delivered or not.
+    pub(crate) behind: u64,
+}
+
+/// The server that `tests/real/run` started.
+#[derive(Clone, Debug)]
+pub(crate) struct RealServer {
+    endpoints: String,
+    script: PathBuf,
+}
+
+impl RealServer {
+    pub(crate) fn from_env() -> Self {
+        Self {
+            endpoints: variable("ROCKETMQ_ENDPOINTS"),
+            script: variable("ROCKETMQ_SERVER").into(),
+        }
+    }
+
+    /// `HOST:PORT` of the proxy's gRPC port.
+    pub(crate) fn endpoints(&self) -> &str {
+        &self.endpoints
+    }
+
+    /// Brings back what was killed, on the same store and ports.
+    pub(crate) async fn start(&self) {
+        self.succeed(&["start"]).await;
+    }
+
+    /// Ends the process as `kill -9` does.
+    pub(crate) async fn kill(&self, process: Process) {
+        self.succeed(&["kill", process.name()]).await;
+    }
+
+    /// Stops the process without ending it: connections stay and nothing is answered.
+    pub(crate) async fn pause(&self, process: Process) {
+        self.succeed(&["pause", process.name()]).await;
+    }
+
+    pub(crate) async fn resume(&self, process: Process) {
+        self.succeed(&["resume", process.name()]).await;
+    }
+
+    /// What `mqadmin` prints; each call takes seconds.
+    pub(crate) async fn admin(&self, arguments: &[&str]) -> String {
+        let arguments: Vec<_> = [&["admin"], arguments].concat();
+        self.succeed(&arguments).await
+    }
+
+    /// The lag per topic, the group's retry topics among them, once the group has consumed at all.
+    pub(crate) async fn lag(&self, group: &str) -> Vec<Lag> {
+        parse_lag(&self.admin(&["consumerProgress", "-g", group]).await)
+    }
+
+    /// Waits until the group is behind on no topic, and says of which topics that is true.
+    pub(crate) async fn caught_up(&self, group: &str, within: Duration) -> Vec<String> {
+        let deadline = Instant::now() + within;
+        loop {
+            let lag = self.lag(group).await;
+            if !lag.is_empty() && lag.iter().all(|of| of.behind == 0) {
+                return lag.into_iter().map(|of| of.topic).collect();
+            }
+            assert!(
+                Instant::now() < deadline,
+                "group {group} is still behind: {lag:?}"
+            );
+        }
+    }
+
+    /// Messages ever written to the topic, zero for one that does not exist.
+    pub(crate) async fn written(&self, topic: &str) -> u64 {
+        parse_written(&self.admin(&["topicStatus", "-t", topic]).await)
+    }
+
+    async fn succeed(&self, arguments: &[&str]) -> String {
+        let output = Command::new(&self.script)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", self.script.display()));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "server {arguments:?}: {}\n{text}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr),
+        );
+        text
+    }
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run tests/real/run"))
+}
