@@ -124,3 +124,35 @@ impl RealServer {
 fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run tests/real/run"))
 }
+
+/// Rows are `topic broker queue broker-offset consumer-offset diff inflight last-time`.
+fn parse_lag(table: &str) -> Vec<Lag> {
+    let mut lag: Vec<Lag> = Vec::new();
+    for line in table.lines() {
+        let columns: Vec<_> = line.split_whitespace().collect();
+        let [topic, _, _, _, _, diff, ..] = columns[..] else {
+            continue;
+        };
+        let Ok(behind) = diff.parse::<u64>() else {
+            continue;
+        };
+        match lag.iter_mut().find(|of| of.topic == topic) {
+            Some(of) => of.behind += behind,
+            None => lag.push(Lag {
+                topic: topic.to_owned(),
+                behind,
+            }),
+        }
+    }
+    lag
+}
+
+/// Rows are `broker queue min-offset max-offset [last-updated]`.
+fn parse_written(table: &str) -> u64 {
+    let max = |line: &str| -> Option<u64> {
+        let columns: Vec<_> = line.split_whitespace().collect();
+        columns.get(1)?.parse::<u32>().ok()?;
+        columns.get(3)?.parse().ok()
+    };
+    table.lines().filter_map(max).sum()
+}
