@@ -161,6 +161,34 @@ impl Raw {
         messages
     }
 
+    pub(crate) async fn receive_exactly(
+        &mut self,
+        count: usize,
+        topic: &str,
+        group: &str,
+    ) -> Vec<pb::Message> {
+        let mut messages = Vec::new();
+        for _poll in 0..6 {
+            messages.extend(self.receive(topic, group).await);
+            if messages.len() >= count {
+                break;
+            }
+        }
+        assert_eq!(messages.len(), count, "{messages:?}");
+        messages
+    }
+
+    /// Leaves the group, whereupon the server takes back what was not acknowledged.
+    pub(crate) async fn terminate(&mut self, group: &str, telemetry: Telemetry) {
+        let request = self.request(pb::NotifyClientTerminationRequest {
+            group: Some(resource(group)),
+        });
+        let answer = self.grpc.notify_client_termination(request).await.unwrap();
+        let status = answer.into_inner().status.unwrap();
+        assert_eq!(status.code, pb::Code::Ok as i32, "{}", status.message);
+        drop(telemetry);
+    }
+
     pub(crate) async fn ack(&mut self, group: &str, message: &pb::Message) -> pb::Status {
         let properties = message.system_properties.as_ref().unwrap();
         let request = self.request(pb::AckMessageRequest {

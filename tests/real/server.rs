@@ -50,31 +50,38 @@ async fn listed_groups_have_their_attempts_and_order() {
 }
 
 #[tokio::test]
-async fn lag_is_what_was_not_acknowledged() {
+async fn a_message_given_back_counts_as_lag_until_it_is_acknowledged() {
     let server = RealServer::from_env();
     let (topic, group) = ("harness", "harness");
     let mut raw = Raw::connect(&server, "lag").await;
-    let (_settings, _telemetry) = raw.subscribe(topic, group).await.unwrap();
+    let (_settings, telemetry) = raw.subscribe(topic, group).await.unwrap();
     for id in ["one", "two", "three"] {
         let sent = raw.send(topic, id).await;
         assert_eq!(sent.status.unwrap().code, pb::Code::Ok as i32);
     }
     assert_eq!(server.written(topic).await, 3);
-    let mut held = Vec::new();
-    while held.len() < 3 {
-        held.extend(raw.receive(topic, group).await);
+    let received = raw.receive_exactly(3, topic, group).await;
+    for message in &received[..2] {
+        assert_eq!(raw.ack(group, message).await.code, pb::Code::Ok as i32);
     }
-    let behind = Lag {
-        topic: topic.to_owned(),
-        behind: 3,
+    raw.terminate(group, telemetry).await;
+
+    let retry = Lag {
+        topic: format!("%RETRY%{group}_{topic}"),
+        behind: 1,
     };
-    assert!(server.lag(group).await.contains(&behind));
-    for message in &held {
-        let acked = raw.ack(group, message).await;
-        assert_eq!(acked.code, pb::Code::Ok as i32, "{}", acked.message);
+    let within = Duration::from_secs(60);
+    server
+        .lag_becomes(group, within, |lag| lag.contains(&retry))
+        .await;
+
+    let mut raw = Raw::connect(&server, "lag-again").await;
+    let (_settings, _telemetry) = raw.subscribe(topic, group).await.unwrap();
+    for message in raw.receive_exactly(1, topic, group).await {
+        assert_eq!(raw.ack(group, &message).await.code, pb::Code::Ok as i32);
     }
-    let topics = server.caught_up(group, Duration::from_secs(30)).await;
-    assert!(topics.contains(&topic.to_owned()), "{topics:?}");
+    server.caught_up(group, within).await;
+    assert_eq!(server.written(&retry.topic).await, 1);
 }
 
 #[tokio::test]

@@ -25,10 +25,13 @@ impl Process {
 }
 
 /// How far a group is behind on one topic.
+///
+/// A message that is delivered and not yet acknowledged does not count: it shows up on the retry
+/// topic `%RETRY%GROUP_TOPIC` once its invisible duration has run out. So to learn whether all was
+/// acknowledged, look when the consumers are gone, whose messages the server then takes back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lag {
     pub(crate) topic: String,
-    /// Messages that are not acknowledged, whether delivered or not.
     pub(crate) behind: u64,
 }
 
@@ -82,18 +85,26 @@ impl RealServer {
         parse_lag(&self.admin(&["consumerProgress", "-g", group]).await)
     }
 
-    /// Waits until the group is behind on no topic, and says of which topics that is true.
-    pub(crate) async fn caught_up(&self, group: &str, within: Duration) -> Vec<String> {
+    /// Waits until the group has consumed and is behind on no topic.
+    pub(crate) async fn caught_up(&self, group: &str, within: Duration) {
+        let done = |lag: &[Lag]| !lag.is_empty() && lag.iter().all(|of| of.behind == 0);
+        self.lag_becomes(group, within, done).await;
+    }
+
+    /// Waits until the lag is as wanted; between two looks lies the start of a JVM.
+    pub(crate) async fn lag_becomes(
+        &self,
+        group: &str,
+        within: Duration,
+        wanted: impl Fn(&[Lag]) -> bool,
+    ) {
         let deadline = Instant::now() + within;
         loop {
             let lag = self.lag(group).await;
-            if !lag.is_empty() && lag.iter().all(|of| of.behind == 0) {
-                return lag.into_iter().map(|of| of.topic).collect();
+            if wanted(&lag) {
+                return;
             }
-            assert!(
-                Instant::now() < deadline,
-                "group {group} is still behind: {lag:?}"
-            );
+            assert!(Instant::now() < deadline, "lag of {group}: {lag:?}");
         }
     }
 
@@ -128,23 +139,24 @@ fn variable(name: &str) -> String {
 /// Rows are `topic broker queue broker-offset consumer-offset diff inflight last-time`.
 fn parse_lag(table: &str) -> Vec<Lag> {
     let mut lag: Vec<Lag> = Vec::new();
-    for line in table.lines() {
-        let columns: Vec<_> = line.split_whitespace().collect();
-        let [topic, _, _, _, _, diff, ..] = columns[..] else {
-            continue;
-        };
-        let Ok(behind) = diff.parse::<u64>() else {
-            continue;
-        };
-        match lag.iter_mut().find(|of| of.topic == topic) {
-            Some(of) => of.behind += behind,
-            None => lag.push(Lag {
-                topic: topic.to_owned(),
-                behind,
-            }),
+    for row in table.lines().filter_map(parse_lag_row) {
+        match lag.iter_mut().find(|of| of.topic == row.topic) {
+            Some(of) => of.behind += row.behind,
+            None => lag.push(row),
         }
     }
     lag
+}
+
+fn parse_lag_row(line: &str) -> Option<Lag> {
+    let columns: Vec<_> = line.split_whitespace().collect();
+    let [topic, _, _, _, _, behind, ..] = columns[..] else {
+        return None;
+    };
+    Some(Lag {
+        topic: topic.to_owned(),
+        behind: behind.parse().ok()?,
+    })
 }
 
 /// Rows are `broker queue min-offset max-offset [last-updated]`.
