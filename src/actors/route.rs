@@ -49,10 +49,9 @@ struct State {
 }
 
 impl State {
-    fn new(member: &Member, scope: &Scope) -> Self {
-        let config = &member.config;
+    fn new(gate: Gate<SettingsApplied>, scope: &Scope) -> Self {
         Self {
-            gate: Gate::new(config.all_endpoints, config.intervals.routes),
+            gate,
             fetching: BTreeSet::new(),
             waiting: BTreeMap::new(),
             assigned: BTreeSet::new(),
@@ -74,7 +73,9 @@ impl RouteActor {
     }
 
     fn new(member: Arc<Member>, scope: Scope) -> Self {
-        let state = State::new(&member, &scope);
+        let config = &member.config;
+        let gate = Gate::new(config.all_endpoints, config.intervals.routes);
+        let state = State::new(gate, &scope);
         Self {
             member,
             scope,
@@ -84,7 +85,9 @@ impl RouteActor {
 
     /// Asks the access point for a route, unless it is being asked already.
     fn fetch(&mut self, topic: &Arc<str>, route_actor: Addr<Self>) {
-        if !self.state.fetching.insert(topic.clone()) {
+        let waits =
+            self.state.gate.is_open(topic) && self.member.routes.load().get(topic).is_none();
+        if waits || !self.state.fetching.insert(topic.clone()) {
             return;
         }
         let fetch = self.state.gate.next_fetch();
@@ -249,7 +252,7 @@ impl Actor for RouteActor {
 
 impl Supervised for RouteActor {
     fn restarting(&mut self, _: &mut Self::Context) {
-        self.state = State::new(&self.member, &self.scope);
+        self.state = State::new(self.state.gate.anew(), &self.scope);
     }
 }
 
