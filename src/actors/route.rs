@@ -202,10 +202,13 @@ impl RouteActor {
             .peer()
             .is_some_and(|peer| peer != access_point.to_string());
         match error.kind() {
-            ErrorKind::Unreachable | ErrorKind::Timeout if elsewhere => error.context(format!(
-                "the access point {access_point} answers, but the addresses it advertises do not; \
-                 set the proxy's advertised address and port to ones this host can reach"
-            )),
+            // A port forwarder takes connections for a port where nobody listens, and drops them.
+            ErrorKind::Unreachable | ErrorKind::Timeout | ErrorKind::Disconnected if elsewhere => {
+                error.context(format!(
+                    "the access point {access_point} answers, but the addresses it advertises do \
+                     not; set the proxy's advertised address and port to ones this host can reach"
+                ))
+            }
             _ => error,
         }
     }

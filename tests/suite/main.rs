@@ -8,4 +8,5 @@
 )]
 
 mod consuming;
+mod gate;
 mod harness;
