@@ -101,3 +101,20 @@ fn a_server_that_lost_the_settings_gets_them_before_anything_else() {
         // That nothing else came first is checked by every broker at its end.
     });
 }
+
+#[test]
+fn settings_asked_for_again_on_an_old_stream_have_their_whole_time() {
+    virtually(async {
+        let broker = cluster(2).await;
+        let config = config(&broker).settings_timeout(secs(12)).build().unwrap();
+        let client = rocketmq_actors::Client::new(config);
+        let consumer = client.start(consumer_of(&["t"])).await.unwrap();
+        tokio::time::sleep(secs(5)).await;
+        // The heartbeat at 10 s finds it out; the answer comes at 16 s, 12 s being over.
+        assert!(broker.forget_settings(1, consumer.client_id()));
+        broker.fault(Fault::on(Rpc::Telemetry).delay(secs(6)));
+        tokio::time::sleep(secs(20)).await;
+        assert_eq!(count(&broker.record(), 1, Rpc::Telemetry), 2);
+        assert_eq!(broker.live(1).telemetry_streams_opened, 1);
+    });
+}
