@@ -93,3 +93,36 @@ fn a_session_that_restarted_passes_the_gate_again() {
         }
     });
 }
+
+#[test]
+fn an_acknowledgement_to_an_endpoint_whose_session_retired_waits_for_a_new_one() {
+    virtually(async {
+        let broker = node_2_is_assigned_only().await;
+        let spec = PushConsumerSpec::builder("g")
+            .subscribe("t", Filter::any())
+            .handler(|_: Delivery| tokio::time::sleep(secs(20)))
+            .build()
+            .unwrap();
+        store(&broker, 2, vec![message("t", "m", b"m")]).await;
+        let _consumer = client(&broker).start(spec).await.unwrap();
+        broker.wait_for(|_| broker.deliveries().len() == 1).await;
+        assign(&broker, "t", &[1]);
+        tokio::time::sleep(secs(10)).await;
+        let mark = broker.record().next_seq();
+        broker.stop_node(2);
+        broker.start_node(2).await.unwrap();
+        let acked = |record: &Record| {
+            let mut acks = record
+                .since(mark)
+                .filter(|call| call.rpc == Rpc::AckMessage);
+            acks.any(|ack| ack.outcome().is_some())
+        };
+        broker.wait_for(acked).await;
+        let record = broker.record();
+        let mut calls = record.since(mark).filter(|call| call.node == 2);
+        let settings = calls.next().unwrap();
+        assert_eq!(settings.rpc, Rpc::Telemetry);
+        let answered = settings.ended_at().unwrap();
+        assert!(calls.all(|call| call.at >= answered), "{record:?}");
+    });
+}
