@@ -146,3 +146,23 @@ fn with_all_or_nothing_a_dead_newcomer_keeps_the_route_as_it_was() {
         assert_eq!(log.commits(), ["t 2 0", "t 4 0"]);
     });
 }
+
+#[test]
+fn assignments_are_asked_for_at_the_living_when_a_committed_endpoint_dies() {
+    virtually(async {
+        for dead in [1, 2] {
+            let broker = cluster(3).await;
+            let _consumer = client(&broker).start(consumer_of(&["t"])).await.unwrap();
+            receiving(&broker, &[1, 2]).await;
+            broker.stop_node(dead);
+            let asked = || count(&broker.record(), 3 - dead, Rpc::QueryAssignment);
+            let before = asked();
+            tokio::time::sleep(secs(60)).await;
+            assert!(
+                asked() >= before + 10,
+                "{} without node {dead}",
+                asked() - before
+            );
+        }
+    });
+}
