@@ -1,5 +1,8 @@
 //! Topic → route: fetch, gate, commit, publish.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -37,13 +40,16 @@ pub(crate) struct RouteActor {
     state: State,
 }
 
+/// Who waits for a route.
+type Caller = oneshot::Sender<Result<Arc<Route>>>;
+
 /// The committed routes are not here: they outlive a restart, in the member.
 #[derive(Debug)]
 struct State {
     gate: Gate<SettingsApplied>,
     /// Topics whose fetch is under way.
     fetching: BTreeSet<Arc<str>>,
-    waiting: BTreeMap<Arc<str>, Vec<oneshot::Sender<Result<Arc<Route>>>>>,
+    waiting: BTreeMap<Arc<str>, Vec<Caller>>,
     assigned: BTreeSet<Endpoints>,
     tasks: Tasks,
 }
