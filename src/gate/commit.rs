@@ -87,7 +87,7 @@ impl RouteTable {
     /// The table with one more route; consumes the witnesses of its new endpoints.
     pub(crate) fn with<W>(&self, commit: Commit<W>) -> Self {
         let table = self.after(&commit);
-        drop(commit);
+        drop(commit.witnesses);
         table
     }
 

@@ -6,6 +6,7 @@
 mod commit;
 #[cfg(test)]
 mod tests;
+mod topic;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,8 +18,9 @@ use tokio::time::Instant;
 
 pub(crate) use commit::{Commit, RouteTable, Witness};
 
+use self::topic::{Open, Topic, refusal};
 use crate::{
-    Error, ErrorKind,
+    Error,
     model::{Endpoints, route::Route},
 };
 
@@ -31,57 +33,6 @@ pub(crate) enum Step<W> {
     Commit(Commit<W>),
     /// Answer who waits for this topic: from the cache, or with the error.
     Answer(Arc<str>, Result<(), Error>),
-}
-
-/// What is known of one topic.
-#[derive(Debug)]
-struct Topic<W> {
-    /// The newest fetch that was looked at, queues of quarantined endpoints included.
-    fetched: Option<(u64, Arc<Route>)>,
-    /// Whether that route was refused, so that the same one has to pass the gate again.
-    refused: bool,
-    /// Since when answers are worse than what is committed.
-    worse_since: Option<Instant>,
-    open: Option<Open<W>>,
-}
-
-impl<W> Default for Topic<W> {
-    fn default() -> Self {
-        Self {
-            fetched: None,
-            refused: false,
-            worse_since: None,
-            open: None,
-        }
-    }
-}
-
-impl<W> Topic<W> {
-    /// What a fetch means that was overtaken by a newer one: who waits for it gets the outcome of
-    /// that one.
-    fn overtaken(&self, name: &Arc<str>, committed: bool) -> Vec<Step<W>> {
-        if self.open.is_some() {
-            return Vec::new();
-        }
-        let outcome = if committed {
-            Ok(())
-        } else {
-            Err(Error::new(
-                ErrorKind::Server,
-                format!("the route of topic {name} was refused"),
-            ))
-        };
-        vec![Step::Answer(name.clone(), outcome)]
-    }
-}
-
-/// A gate that waits for sessions.
-#[derive(Debug)]
-struct Open<W> {
-    route: Arc<Route>,
-    awaited: BTreeSet<Endpoints>,
-    passed: BTreeMap<Endpoints, W>,
-    failed: BTreeMap<Endpoints, Error>,
 }
 
 /// The gate of one producer or consumer, over all its topics.
@@ -418,25 +369,5 @@ impl<W> Turns<W> {
             }
         }
         self.steps.extend(steps);
-    }
-}
-
-/// The error of a route none of whose endpoints (or, all or nothing, one of whose) passed.
-fn refusal<W>(topic: &str, open: &Open<W>, quarantined: &BTreeSet<Endpoints>) -> Error {
-    let dead =
-        open.route.endpoints().into_iter().filter(|endpoints| {
-            open.failed.contains_key(endpoints) || quarantined.contains(endpoints)
-        });
-    let names: Vec<_> = dead.map(|endpoints| endpoints.to_string()).collect();
-    let names = names.join(", ");
-    let context = format!(
-        "the route of topic {topic} names {names}, which did not answer the settings of this client"
-    );
-    match open.failed.values().next() {
-        Some(error) => error.clone().context(context),
-        None => Error::new(
-            ErrorKind::Protocol,
-            format!("{context}: the route is unusable"),
-        ),
     }
 }
