@@ -10,6 +10,7 @@
 mod behaviours;
 mod consuming;
 mod crashes;
+mod gate;
 mod harness;
 mod life;
 mod producer;
