@@ -10,8 +10,11 @@
     reason = "tests"
 )]
 
+mod behaviours;
 mod local;
 mod outages;
 mod raw;
 mod server;
+#[path = "../behaviours/mod.rs"]
+mod shared;
 mod support;

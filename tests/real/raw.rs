@@ -114,18 +114,23 @@ impl Raw {
     }
 
     pub(crate) async fn send(&mut self, topic: &str, id: &str) -> pb::SendMessageResponse {
-        let request = self.request(pb::SendMessageRequest {
-            messages: vec![pb::Message {
-                topic: Some(resource(topic)),
-                body: "body".into(),
-                system_properties: Some(pb::SystemProperties {
-                    message_id: id.to_owned(),
-                    message_type: pb::MessageType::Normal.into(),
-                    ..Default::default()
-                }),
+        self.store(pb::Message {
+            topic: Some(resource(topic)),
+            body: "body".into(),
+            system_properties: Some(pb::SystemProperties {
+                message_id: id.to_owned(),
+                message_type: pb::MessageType::Normal.into(),
                 ..Default::default()
-            }],
-        });
+            }),
+            ..Default::default()
+        })
+        .await
+    }
+
+    /// Sends a message as it is.
+    pub(crate) async fn store(&mut self, message: pb::Message) -> pb::SendMessageResponse {
+        let messages = vec![message];
+        let request = self.request(pb::SendMessageRequest { messages });
         self.grpc.send_message(request).await.unwrap().into_inner()
     }
 
