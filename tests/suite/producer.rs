@@ -443,9 +443,9 @@ fn field_11_declared_and_later_used_topics_are_in_the_settings() {
         assert_eq!(told(0), ["one", "two"]);
         producer.send(message("three", "x")).await.unwrap();
         let all = ["one", "three", "two"];
-        broker
-            .wait_for(|_| (0..2).all(|node| told(node) == all))
-            .await;
+        // Long before the settings would be sent again anyway.
+        let resent = broker.wait_for(|_| (0..2).all(|node| told(node) == all));
+        tokio::time::timeout(secs(1), resent).await.unwrap();
     });
 }
 
@@ -729,7 +729,7 @@ async fn upheaval(broker: &EmbeddedBroker, producer: &Producer, rng: &mut fastra
 
 #[test]
 fn field_56_every_send_ends_in_time_and_definite_means_definite() {
-    for seed in 0..100 {
+    for seed in 0..40 {
         virtually(async {
             let mut rng = fastrand::Rng::with_seed(seed);
             let broker = with_topic(2).await;
