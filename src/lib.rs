@@ -10,6 +10,7 @@ mod gate;
 mod member;
 mod messages;
 mod model;
+mod produce;
 mod rpc;
 mod topology;
 
@@ -22,9 +23,14 @@ pub use consume::{
 };
 pub use environment::{Connector, Io, SystemClock, WallClock};
 pub use error::{Error, ErrorKind, Result};
+pub use messages::producer::SendMessage;
 pub use model::{
     Address, Credentials, CredentialsProvider, Endpoints, Filter, Message, MessageBuilder,
     MessageType, RetryPolicy,
+};
+pub use produce::{
+    Producer, ProducerBuilder, ProducerShutdownReport, ProducerSpec, ProducerStats, SendReceipt,
+    WhenFull,
 };
 pub use topology::{
     Backoff, ChildState, Exit, Intensity, LifeEvent, LifeEventKind, Place, Restart, Stop, Strategy,

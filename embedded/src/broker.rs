@@ -5,17 +5,17 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
-use rocketmq_proto::v2 as pb;
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
 use crate::builder::Builder;
 use crate::cluster::{Cluster, Metadata};
 use crate::config::{GroupConfig, TopicConfig};
+use crate::connector::Connector;
 use crate::fault::{Fault, FaultHandle};
-use crate::node::{Live, Node};
+use crate::live::Live;
+use crate::node::Node;
 use crate::record::Record;
-use crate::serve::bind;
 
 /// A running broker. Clones are handles to the same one; it stops when the last is dropped or
 /// on [`shutdown`](Self::shutdown).
@@ -119,13 +119,11 @@ impl EmbeddedBroker {
     /// Connects like [`connect`](Self::connect), and does not keep the broker running.
     #[must_use]
     pub fn connector(&self) -> Connector {
-        Connector {
-            cluster: Arc::clone(self.cluster()),
-        }
+        Connector::to(self.cluster())
     }
 
-    /// Makes a topic, or changes the type and permission of one. A topic that has messages
-    /// already keeps its queues.
+    /// Makes a topic, or changes one: its type, its permission, and how many queues clients are
+    /// told of. Messages in queues that clients are no longer told of can still be received.
     pub fn create_topic(&self, topic: impl Into<String>, config: TopicConfig) {
         self.metadata(|metadata| metadata.topics.insert(topic.into(), config));
     }
@@ -161,7 +159,7 @@ impl EmbeddedBroker {
 
     /// Waits until `met` agrees. It is asked at once, then whenever a call arrives or is
     /// answered and whenever messages, streams or polls come or go; it may look at anything of
-    /// the broker but [`record`](Self::record), which it gets. Cancel safe.
+    /// the broker. Cancel safe.
     pub async fn wait_for(&self, met: impl FnMut(&Record) -> bool) {
         self.cluster().recorder.wait_for(met).await;
     }
@@ -207,114 +205,13 @@ impl EmbeddedBroker {
     /// What is open on a node now.
     #[must_use]
     pub fn live(&self, node: usize) -> Live {
-        self.node(node).map(|node| node.live()).unwrap_or_default()
-    }
-
-    /// Makes routes and assignments name another address for a node.
-    pub fn advertise(&self, node: usize, host: impl Into<String>, port: u16) {
-        if let Some(node) = self.node(node) {
-            node.advertise(host.into(), port);
-        }
-    }
-
-    /// Changes what [`Rpc::QueryRoute`](crate::Rpc::QueryRoute) answers for a topic, until
-    /// [`clear_route`](Self::clear_route).
-    pub fn set_route(
-        &self,
-        topic: impl Into<String>,
-        change: impl Fn(&mut Vec<pb::MessageQueue>) + Send + Sync + 'static,
-    ) {
-        self.metadata(|metadata| metadata.routes.insert(topic.into(), Arc::new(change)));
-    }
-
-    /// Answers route queries for a topic as they are again.
-    pub fn clear_route(&self, topic: &str) {
-        self.metadata(|metadata| metadata.routes.remove(topic));
-    }
-
-    /// Answers assignment queries of a topic and group with these, until
-    /// [`clear_assignment`](Self::clear_assignment).
-    pub fn set_assignment(
-        &self,
-        topic: impl Into<String>,
-        group: impl Into<String>,
-        assignments: Vec<pb::Assignment>,
-    ) {
-        let key = (topic.into(), group.into());
-        self.metadata(|metadata| metadata.assignments.insert(key, assignments));
-    }
-
-    /// Answers assignment queries of a topic and group as they are again.
-    pub fn clear_assignment(&self, topic: impl Into<String>, group: impl Into<String>) {
-        let key = (topic.into(), group.into());
-        self.metadata(|metadata| metadata.assignments.remove(&key));
-    }
-
-    /// Stops a node like a killed process: its connections are cut, new ones are refused, the
-    /// settings of its clients are lost. Its messages are kept.
-    pub fn stop_node(&self, node: usize) {
-        let Some(node) = self.node(node) else { return };
-        node.running().cancel();
-        let clients: Vec<Arc<str>> = {
-            let mut state = node.state();
-            state.standings.all_forgotten();
-            state.observers.clear();
-            state.clients.keys().cloned().collect()
-        };
-        for client in clients {
-            self.cluster().forget_unrenewed(node, &client);
-        }
-    }
-
-    /// Starts a stopped node again, with its old address.
-    ///
-    /// # Errors
-    ///
-    /// When its port is taken meanwhile.
-    pub async fn start_node(&self, node: usize) -> io::Result<()> {
         let Some(node) = self.node(node) else {
-            return Ok(());
+            return Live::default();
         };
-        if !node.running().is_cancelled() || self.cluster().stopped.is_cancelled() {
-            return Ok(());
+        let mut live = node.live();
+        if self.cluster().options.in_memory {
+            live.listening = !node.refuses();
         }
-        let listener = if self.cluster().options.in_memory {
-            None
-        } else {
-            Some(bind(node.port).await?.0)
-        };
-        node.restart(self.cluster().stopped.child_token());
-        if let Some(listener) = listener {
-            self.cluster().listen(node, listener);
-        }
-        Ok(())
-    }
-
-    /// While on, a node takes connections, and neither reads nor writes on any.
-    pub fn black_hole(&self, node: usize, on: bool) {
-        if let Some(node) = self.node(node) {
-            node.valve.set(on);
-        }
-    }
-}
-
-/// Connects to the nodes of an in-memory broker; what a client's own connector calls.
-#[derive(Clone, Debug)]
-pub struct Connector {
-    cluster: Arc<Cluster>,
-}
-
-impl Connector {
-    /// Opens a pipe to the node with this address.
-    ///
-    /// # Errors
-    ///
-    /// [`io::ErrorKind::ConnectionRefused`] when no node has it, it is stopped, or the broker
-    /// has real ports.
-    pub fn connect(&self, host: &str, port: u16) -> io::Result<DuplexStream> {
-        if !self.cluster.options.in_memory {
-            return Err(io::ErrorKind::ConnectionRefused.into());
-        }
-        self.cluster.pipe(host, port)
+        live
     }
 }

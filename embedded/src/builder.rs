@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Credentials;
@@ -13,6 +14,7 @@ use crate::cluster::Cluster;
 use crate::node::Node;
 use crate::serve::bind;
 use crate::store::Store;
+use crate::store::half::Checks;
 
 /// The port of nodes that are reached by pipes.
 const PIPE_PORT: u16 = 8081;
@@ -25,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) max_concurrent_streams: Option<u32>,
     pub(crate) record_limit: usize,
     pub(crate) in_memory: bool,
+    pub(crate) pull: bool,
+    pub(crate) recall: bool,
     pub(crate) stopped: CancellationToken,
 }
 
@@ -35,6 +39,8 @@ pub struct Builder {
     nodes: usize,
     redelivery_slack: Duration,
     retention: usize,
+    check_timeout: Duration,
+    check_interval: Duration,
     wall_clock: SystemTime,
     options: Options,
 }
@@ -45,6 +51,8 @@ impl Builder {
             nodes: 1,
             redelivery_slack: Duration::from_millis(20),
             retention: 1_000_000,
+            check_timeout: Duration::from_secs(6),
+            check_interval: Duration::from_secs(30),
             wall_clock: SystemTime::now(),
             options: Options {
                 auto_create_groups: true,
@@ -53,6 +61,8 @@ impl Builder {
                 max_concurrent_streams: None,
                 record_limit: 1_000_000,
                 in_memory: false,
+                pull: false,
+                recall: false,
                 stopped: CancellationToken::new(),
             },
         }
@@ -120,10 +130,32 @@ impl Builder {
         self.record_limit(0)
     }
 
+    /// Serves the methods of pulling and takes pull consumers, as the protocol describes it. No
+    /// real proxy does, and this broker does not when not said.
+    pub fn pull_rpcs(mut self, serve: bool) -> Self {
+        self.options.pull = serve;
+        self
+    }
+
+    /// Lets delayed messages be recalled. A real broker forbids it when not told otherwise, and
+    /// so does this one.
+    pub fn recall(mut self, allow: bool) -> Self {
+        self.options.recall = allow;
+        self
+    }
+
     /// How many messages every queue keeps, at the price of the oldest, consumed or not.
     /// 1,000,000 when not said.
     pub fn retention(mut self, messages: usize) -> Self {
         self.retention = messages.max(1);
+        self
+    }
+
+    /// How old a half message is before its producer is asked, and how often the broker looks.
+    /// 6 s and 30 s when not said.
+    pub fn transaction_checks(mut self, timeout: Duration, interval: Duration) -> Self {
+        self.check_timeout = timeout;
+        self.check_interval = interval;
         self
     }
 
@@ -146,6 +178,11 @@ impl Builder {
     pub async fn start(mut self) -> io::Result<EmbeddedBroker> {
         // Clones of a builder start brokers of their own.
         self.options.stopped = CancellationToken::new();
+        let checks = Checks {
+            timeout: self.check_timeout,
+            interval: self.check_interval,
+            started: Instant::now(),
+        };
         let mut nodes = Vec::with_capacity(self.nodes);
         let mut listeners = Vec::new();
         for index in 0..self.nodes {
@@ -160,6 +197,7 @@ impl Builder {
                 format!("broker-{index}"),
                 self.retention,
                 self.redelivery_slack,
+                checks,
             );
             let running = self.options.stopped.child_token();
             nodes.push(Arc::new(Node::new(index, address, store, running)));

@@ -10,17 +10,18 @@ use rocketmq_proto::v2 as pb;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::backoff::Backoff;
 use crate::builder::Options;
 use crate::clock::Clock;
-use crate::config::{Backoff, GroupConfig, TopicConfig};
+use crate::config::{GroupConfig, TopicConfig};
 use crate::fault::Faults;
 use crate::history::History;
 use crate::node::Node;
 use crate::record::Recorder;
-use crate::store::Holder;
 use crate::store::dead_letters::dead_letter_topic;
 use crate::store::log::Entry;
 use crate::store::timers::Event;
+use crate::store::{Holder, Position, Store};
 
 /// A client's messages come back this long after it left.
 pub(crate) const RETURN_DELAY: Duration = Duration::from_secs(1);
@@ -137,7 +138,7 @@ impl Cluster {
             } else {
                 state.standings.forgotten(client);
             }
-            state.clients.remove(client).is_some()
+            state.remove_client(client)
         };
         self.release(&node.holder(client), delay);
         known
@@ -149,7 +150,7 @@ impl Cluster {
         self.forget(node, client, false, LAST_RENEWAL);
     }
 
-    fn release(&self, holder: &Holder, delay: Duration) {
+    pub(crate) fn release(&self, holder: &Holder, delay: Duration) {
         for node in &self.nodes {
             node.state().store.release(holder, delay);
         }
@@ -185,23 +186,14 @@ impl Cluster {
                     topic,
                     group,
                     position,
-                } => match state.store.renewed_to_the_end(&topic, &group, position) {
-                    Some(failed) => {
-                        let delay = self
-                            .group(&group)
-                            .map_or_else(Backoff::default, |group| group.backoff)
-                            .server_delay(failed);
-                        let store = &mut state.store;
-                        store.shorten(&topic, &group, position, delay, false);
-                    }
-                    None => state.store.revive(&topic, &group, position),
-                },
+                } => self.lease_due(&mut state.store, &topic, &group, position),
                 Event::Order {
                     topic,
                     group,
                     queue,
                 } => state.store.order_due(&topic, &group, queue),
                 Event::Due { topic, stored } => state.store.deliver_due(&topic, stored),
+                Event::Check { topic, id } => state.check(&topic, &id),
                 Event::Client { id } => {
                     if state.expired(&id, self.options.client_expiry) {
                         expired.push(id);
@@ -213,5 +205,19 @@ impl Cluster {
         for id in expired {
             self.forget(node, &id, false, RETURN_DELAY);
         }
+        self.recorder.touch();
+    }
+
+    /// A message is visible again; one that was renewed for as long as it may be is so after
+    /// the delay of its group.
+    fn lease_due(&self, store: &mut Store, topic: &str, group: &str, position: Position) {
+        let Some(failed) = store.renewed_to_the_end(topic, group, position) else {
+            store.revive(topic, group, position);
+            return;
+        };
+        let backoff = self
+            .group(group)
+            .map_or_else(Backoff::default, |group| group.backoff);
+        store.shorten(topic, group, position, backoff.server_delay(failed), false);
     }
 }

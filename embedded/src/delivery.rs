@@ -105,25 +105,32 @@ impl Delivery {
 
     pub(crate) fn stream(mut self, ticket: Ticket) -> Pin<Box<dyn Stream<Item = Item> + Send>> {
         ticket.answered(self.status.as_ref());
-        let ticket = Arc::new(ticket);
-        let through = ticket.items();
-        if through.is_some() {
+        if ticket.items().is_some() {
             self.lose_rest();
         }
+        let ticket = Arc::new(ticket);
         let items = Items {
             delivery: self,
             ticket: Arc::clone(&ticket),
         };
-        let Some(through) = through else {
-            return Box::pin(items);
-        };
-        let end = futures::stream::once(async move { ticket.ending().await.map(Err) });
-        Box::pin(
-            items
-                .take(through)
-                .chain(end.filter_map(std::future::ready)),
-        )
+        play(ticket, items)
     }
+}
+
+/// The items, as far as a fault lets them through.
+pub(crate) fn play<T: Send + 'static>(
+    ticket: Arc<Ticket>,
+    items: impl Stream<Item = Result<T, Status>> + Send + 'static,
+) -> Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>> {
+    let Some(through) = ticket.items() else {
+        return Box::pin(items);
+    };
+    let end = futures::stream::once(async move { ticket.ending().await.map(Err) });
+    Box::pin(
+        items
+            .take(through)
+            .chain(end.filter_map(std::future::ready)),
+    )
 }
 
 impl Drop for Delivery {

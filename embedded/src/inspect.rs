@@ -1,14 +1,15 @@
 //! Looking at messages.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use rocketmq_proto::v2 as pb;
-use std::collections::HashMap;
 use tokio::time::Instant;
 
 use crate::broker::EmbeddedBroker;
 use crate::history::{Acknowledged, Delivery};
 use crate::store::dead_letters::dead_letter_topic;
-use crate::store::log::Entry;
+use crate::store::log::{Entry, Log};
 
 /// How many messages of a topic are where, for one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Counts {
     pub acked: u64,
     /// Delayed messages that are not due yet.
     pub delayed: usize,
+    /// Half messages whose transaction is open.
+    pub pending_transactions: usize,
 }
 
 /// A message in the broker.
@@ -86,10 +89,11 @@ impl EmbeddedBroker {
         for node in &self.cluster().nodes {
             let state = node.state();
             counts.delayed += state.store.timers.pending_deliveries(topic);
+            counts.pending_transactions += state.store.pending_transactions(topic);
             let Some(topic) = state.store.topics.get(topic) else {
                 continue;
             };
-            let stored: usize = topic.queues.iter().map(|log| log.iter().count()).sum();
+            let stored: usize = topic.queues.iter().map(Log::len).sum();
             counts.stored += stored;
             match topic.groups.get(group) {
                 Some(group) => {

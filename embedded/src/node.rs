@@ -1,17 +1,19 @@
 //! A node: one endpoint with its table of settings, and one broker with its messages.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rocketmq_proto::v2 as pb;
+use rocketmq_proto::v2::telemetry_command::Command;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::live::{Gauge, Live, Open};
 use crate::standing::Standings;
-use crate::store::timers::Event;
+use crate::store::timers::{Event, TimerKey};
 use crate::store::{Holder, Store};
 use crate::wire::Valve;
 
@@ -20,6 +22,7 @@ use crate::wire::Valve;
 pub(crate) struct Client {
     pub(crate) settings: Arc<pb::Settings>,
     pub(crate) last_seen: Instant,
+    expiry: TimerKey,
 }
 
 impl Client {
@@ -27,6 +30,15 @@ impl Client {
         match self.settings.pub_sub.as_ref()? {
             pb::settings::PubSub::Subscription(subscription) => Some(subscription),
             pb::settings::PubSub::Publishing(_) => None,
+        }
+    }
+
+    fn publishes(&self, topic: &str) -> bool {
+        match self.settings.pub_sub.as_ref() {
+            Some(pb::settings::PubSub::Publishing(publishing)) => {
+                publishing.topics.iter().any(|own| own.name == topic)
+            }
+            _ => false,
         }
     }
 
@@ -53,54 +65,7 @@ pub(crate) struct NodeState {
     pub(crate) clients: HashMap<Arc<str>, Client>,
     pub(crate) observers: HashMap<Arc<str>, Observer>,
     pub(crate) standings: Standings,
-}
-
-/// What is open on a node now, and what was opened since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Live {
-    /// Connections open now.
-    pub connections: usize,
-    /// Connections accepted since the start.
-    pub connections_accepted: usize,
-    /// Telemetry streams open now.
-    pub telemetry_streams: usize,
-    /// Telemetry streams opened since the start.
-    pub telemetry_streams_opened: usize,
-    /// Receives that wait for a message now.
-    pub parked_polls: usize,
-    /// Clients whose settings the node holds.
-    pub clients: usize,
-}
-
-/// Counts what is open now and what ever was.
-#[derive(Debug, Default)]
-pub(crate) struct Gauge {
-    now: AtomicUsize,
-    ever: AtomicUsize,
-}
-
-/// One that is open, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Open {
-    node: Arc<Node>,
-    gauge: fn(&Node) -> &Gauge,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        (self.gauge)(&self.node).now.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Gauge {
-    pub(crate) fn now(&self) -> usize {
-        self.now.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn ever(&self) -> usize {
-        self.ever.load(Ordering::Acquire)
-    }
+    checks_sent: usize,
 }
 
 #[derive(Debug)]
@@ -110,8 +75,11 @@ pub(crate) struct Node {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) valve: Arc<Valve>,
+    /// Whether new connections are turned away.
+    pub(crate) refusing: AtomicBool,
     /// Cuts all connections there are.
     pub(crate) reset: Notify,
+    pub(crate) listeners: Gauge,
     pub(crate) connections: Gauge,
     pub(crate) telemetry_streams: Gauge,
     pub(crate) parked: Gauge,
@@ -133,7 +101,9 @@ impl Node {
             host,
             port,
             valve: Arc::default(),
+            refusing: AtomicBool::new(false),
             reset: Notify::new(),
+            listeners: Gauge::default(),
             connections: Gauge::default(),
             telemetry_streams: Gauge::default(),
             parked: Gauge::default(),
@@ -144,6 +114,7 @@ impl Node {
                 clients: HashMap::new(),
                 observers: HashMap::new(),
                 standings: Standings::default(),
+                checks_sent: 0,
             }),
         }
     }
@@ -153,12 +124,12 @@ impl Node {
     }
 
     pub(crate) fn open(self: &Arc<Self>, gauge: fn(&Node) -> &Gauge) -> Open {
-        gauge(self).now.fetch_add(1, Ordering::AcqRel);
-        gauge(self).ever.fetch_add(1, Ordering::AcqRel);
-        Open {
-            node: Arc::clone(self),
-            gauge,
-        }
+        Open::new(self, gauge)
+    }
+
+    /// Whether new connections are turned away.
+    pub(crate) fn refuses(&self) -> bool {
+        self.refusing.load(Ordering::Acquire) || self.running().is_cancelled()
     }
 
     /// Cancelled when the node stops.
@@ -197,6 +168,7 @@ impl Node {
 
     pub(crate) fn live(&self) -> Live {
         Live {
+            listening: self.listeners.now() > 0,
             connections: self.connections.now(),
             connections_accepted: self.connections.ever(),
             telemetry_streams: self.telemetry_streams.now(),
@@ -232,29 +204,65 @@ pub(crate) fn endpoints(host: String, port: u16) -> pb::Endpoints {
 impl NodeState {
     /// Keeps a client's settings and sees to their expiry.
     pub(crate) fn settle_in(&mut self, id: &str, settings: Arc<pb::Settings>, expiry: Duration) {
-        let now = Instant::now();
+        self.remove_client(id);
+        let id: Arc<str> = id.into();
+        let last_seen = Instant::now();
+        let event = Event::Client {
+            id: Arc::clone(&id),
+        };
         let client = Client {
             settings,
-            last_seen: now,
+            last_seen,
+            expiry: self.store.timers.insert(last_seen + expiry, event),
         };
-        let id: Arc<str> = id.into();
-        if self.clients.insert(Arc::clone(&id), client).is_none() {
-            self.store.timers.insert(now + expiry, Event::Client { id });
-        }
+        self.clients.insert(id, client);
+    }
+
+    /// Says whether there was one.
+    pub(crate) fn remove_client(&mut self, id: &str) -> bool {
+        let Some(client) = self.clients.remove(id) else {
+            return false;
+        };
+        self.store.timers.remove(client.expiry);
+        true
     }
 
     /// Whether the client has been silent for `expiry`; else looks again when it might be.
     pub(crate) fn expired(&mut self, id: &Arc<str>, expiry: Duration) -> bool {
-        let Some(client) = self.clients.get(id) else {
+        let Some(client) = self.clients.get_mut(id) else {
             return false;
         };
         let at = client.last_seen + expiry;
         if at <= Instant::now() {
             return true;
         }
-        self.store
-            .timers
-            .insert(at, Event::Client { id: Arc::clone(id) });
+        let event = Event::Client { id: Arc::clone(id) };
+        client.expiry = self.store.timers.insert(at, event);
         false
+    }
+
+    /// Asks one producer of the topic what became of a transaction: the next in turn, whether
+    /// or not it is listening.
+    pub(crate) fn check(&mut self, topic: &Arc<str>, id: &Arc<str>) {
+        let Some(command) = self.store.check(topic, id) else {
+            return;
+        };
+        let mut producers: Vec<&Arc<str>> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.publishes(topic))
+            .map(|(id, _)| id)
+            .collect();
+        producers.sort_unstable();
+        let turn = self.checks_sent.checked_rem(producers.len());
+        let producer = turn.and_then(|turn| producers.get(turn));
+        self.checks_sent = self.checks_sent.wrapping_add(1);
+        if let Some(observer) = producer.and_then(|id| self.observers.get(*id)) {
+            // A check that gets lost is made again at the next scan.
+            let _ = observer.commands.try_send(Ok(pb::TelemetryCommand {
+                status: None,
+                command: Some(Command::RecoverOrphanedTransactionCommand(command)),
+            }));
+        }
     }
 }

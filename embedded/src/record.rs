@@ -58,7 +58,7 @@ pub struct Call {
     /// Who called; empty when it did not say.
     pub client_id: String,
     /// The metadata of the call.
-    pub headers: Headers,
+    pub headers: Arc<Headers>,
     /// What was asked.
     pub request: RequestBody,
     pub(crate) end: OnceLock<(Instant, Outcome)>,
@@ -117,6 +117,16 @@ impl Record {
     #[must_use]
     pub fn next_seq(&self) -> u64 {
         self.next
+    }
+
+    /// Takes over what `newer` has more, and drops what it dropped.
+    fn follow(&mut self, newer: &Self) {
+        let fresh = usize::try_from(newer.next - self.next).unwrap_or(usize::MAX);
+        let skipped = newer.calls.len().saturating_sub(fresh);
+        self.calls.extend(newer.calls.iter().skip(skipped).cloned());
+        self.next = newer.next;
+        let surplus = self.calls.len().saturating_sub(newer.calls.len());
+        self.calls.drain(..surplus);
     }
 
     /// How many calls are kept.
@@ -188,11 +198,15 @@ impl Recorder {
         self.record().clone()
     }
 
+    /// The waiter has a record of its own, which is brought up to date without looking at what
+    /// it has already: it may take as long as it likes and ask the broker anything.
     pub(crate) async fn wait_for(&self, mut met: impl FnMut(&Record) -> bool) {
+        let mut seen = Record::default();
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            if met(&self.record()) {
+            seen.follow(&self.record());
+            if met(&seen) {
                 return;
             }
             changed.await;

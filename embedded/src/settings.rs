@@ -5,8 +5,9 @@ use std::time::Duration;
 use rocketmq_proto::v2 as pb;
 use rocketmq_proto::v2::settings::PubSub;
 
+use crate::backoff::Backoff;
 use crate::clock::proto_duration;
-use crate::config::{Backoff, GroupConfig};
+use crate::config::GroupConfig;
 use crate::names;
 use crate::rpc::{Checked, refuse};
 use crate::store::filter::Filter;
@@ -28,7 +29,8 @@ pub(crate) enum Kind<'a> {
     Consumer { group: &'a str },
 }
 
-pub(crate) fn check(settings: &pb::Settings) -> Checked<Kind<'_>> {
+/// Pull consumers pass only where `pull` is on.
+pub(crate) fn check(settings: &pb::Settings, pull: bool) -> Checked<Kind<'_>> {
     match &settings.pub_sub {
         None => refuse(
             pb::Code::BadRequest,
@@ -40,22 +42,26 @@ pub(crate) fn check(settings: &pb::Settings) -> Checked<Kind<'_>> {
             }
             Ok(Kind::Producer)
         }
-        Some(PubSub::Subscription(subscription)) => check_subscription(settings, subscription),
+        Some(PubSub::Subscription(subscription)) => {
+            check_type(settings.client_type(), pull)?;
+            check_subscription(subscription)
+        }
     }
 }
 
-fn check_subscription<'a>(
-    settings: &pb::Settings,
-    subscription: &'a pb::Subscription,
-) -> Checked<Kind<'a>> {
+fn check_type(kind: pb::ClientType, pull: bool) -> Checked<()> {
     use pb::ClientType as Type;
-    let kind = settings.client_type();
-    if !matches!(kind, Type::PushConsumer | Type::SimpleConsumer) {
-        return refuse(
+    match kind {
+        Type::PushConsumer | Type::SimpleConsumer => Ok(()),
+        Type::PullConsumer if pull => Ok(()),
+        other => refuse(
             pb::Code::InternalServerError,
-            format!("Client type is not consumer, type: {}", kind.as_str_name()),
-        );
+            format!("Client type is not consumer, type: {}", other.as_str_name()),
+        ),
     }
+}
+
+fn check_subscription(subscription: &pb::Subscription) -> Checked<Kind<'_>> {
     let group = subscription
         .group
         .as_ref()

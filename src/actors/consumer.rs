@@ -153,6 +153,7 @@ impl ConsumerActor {
             consumption: self.consumption.clone(),
             queue,
             subscription,
+            polls: TaskTracker::new(),
             open: TaskTracker::new(),
         };
         let spec = QueueSpec {

@@ -2,10 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -14,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    DeliveryHandler, budget::Budget, lease::Leases, settings::ConsumerRole, shutdown::Outcome,
+    DeliveryHandler, budget::Budget, lease::Leases, settings::ConsumerRole, shutdown::Ending,
     stats::Stats,
 };
 use crate::{
@@ -65,8 +62,7 @@ pub(crate) struct Consumption {
     pub(crate) draining: CancellationToken,
     /// Has a token of each receive loop.
     pub(crate) polls: TaskTracker,
-    pub(super) outcome: Outcome,
-    ending: AtomicBool,
+    pub(super) ending: Ending,
     /// Whether scans have begun, so that a restart goes on with them.
     pub(crate) begun: AtomicBool,
     queues: Mutex<BTreeMap<QueueKey, RunningQueue>>,
@@ -89,20 +85,13 @@ impl Consumption {
             stats: Stats::default(),
             draining: CancellationToken::new(),
             polls: TaskTracker::new(),
-            outcome: Outcome::new(None),
-            ending: AtomicBool::new(false),
+            ending: Ending::default(),
             begun: AtomicBool::new(false),
             queues: Mutex::default(),
             options,
             handler,
             routes,
         })
-    }
-
-    /// Whether this is the first who wants the consumer to end.
-    pub(super) fn begin_shutdown(&self) -> bool {
-        self.polls.close();
-        !self.ending.swap(true, Ordering::AcqRel)
     }
 
     /// Has endpoints pass the gate, if they have not yet.

@@ -33,3 +33,4 @@ pub(crate) use lease::Lease;
 pub(crate) use receive::{Leased, Receiver};
 pub(crate) use receive_loop::receive_loop;
 pub(crate) use spec::Subscription;
+pub(crate) use stats::Counter;

@@ -24,7 +24,7 @@ pub(crate) async fn receive_loop(
     queue: Addr<ProcessQueueActor>,
 ) {
     let consumption = receiver.consumption.clone();
-    let _poll = consumption.polls.token();
+    let _polls = (consumption.polls.token(), receiver.polls.token());
     let mut rng = consumption.member.config.environment.rng();
     let mut pace = Pace::new(rng.fork());
     let mut attempt_id = new_attempt_id(&mut rng);

@@ -28,32 +28,49 @@ pub struct ShutdownReport {
     pub in_time: bool,
 }
 
-/// The report of a shutdown, once there is one.
-pub(crate) type Outcome = watch::Sender<Option<ShutdownReport>>;
+/// The end of a consumer: who wants it, and what came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// The grace that whoever was first gives.
+    wanted: watch::Sender<Option<Duration>>,
+    report: watch::Sender<Option<ShutdownReport>>,
+}
+
+impl Ending {
+    /// Whether this is the first who wants the consumer to end.
+    fn want(&self, grace: Duration) -> bool {
+        self.wanted.send_if_modified(|wanted| {
+            let first = wanted.is_none();
+            wanted.get_or_insert(grace);
+            first
+        })
+    }
+}
+
+/// Waits until somebody wants the consumer to end, or it failed for good, and carries that out.
+/// Started with the consumer, so that an end needs nothing of the thread that asks for it.
+pub(super) async fn closer(consumption: Arc<Consumption>) {
+    let mut wanted = consumption.ending.wanted.subscribe();
+    let grace = tokio::select! {
+        grace = wanted.wait_for(Option::is_some) => grace.ok().and_then(|grace| *grace),
+        _ = consumption.member.failed() => None,
+    };
+    consumption.ending.want(Duration::ZERO);
+    let report = run(&consumption, grace.unwrap_or_default()).await;
+    consumption.ending.report.send_replace(Some(report));
+}
 
 /// Shuts down once; whoever comes later waits for the same report.
-pub(super) async fn shutdown(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport {
-    let mut outcome = consumption.outcome.subscribe();
-    if consumption.begin_shutdown() {
-        let consumption = consumption.clone();
-        // On its own thread, so that it goes on when the caller no longer waits.
-        consumption
-            .member
-            .host
-            .io
-            .clone()
-            .spawn(move || async move {
-                let report = run(&consumption, grace).await;
-                consumption.outcome.send_replace(Some(report));
-            });
-    }
-    let report = outcome
-        .wait_for(Option::is_some)
-        .await
+pub(super) async fn shutdown(consumption: &Consumption, grace: Duration) -> ShutdownReport {
+    consumption.ending.want(grace);
+    let mut report = consumption.ending.report.subscribe();
+    let limit = grace + Duration::from_secs(2);
+    let waited = tokio::time::timeout(limit, report.wait_for(Option::is_some)).await;
+    // Missing only where the client's thread is blocked or gone.
+    waited
         .ok()
-        .and_then(|report| report.clone());
-    // Missing only if the client's thread has gone, and the consumer with it.
-    report.unwrap_or_default()
+        .and_then(|report| report.ok()?.clone())
+        .unwrap_or_default()
 }
 
 async fn run(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport {
@@ -63,6 +80,7 @@ async fn run(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport 
     let (settled_before, handed_before) = (settled(), stats.handed_back.get());
     tracing::info!(group = %consumption.role.group, ?grace, "consumer shuts down");
     consumption.draining.cancel();
+    consumption.polls.close();
     let drained = async {
         consumption.polls.wait().await;
         consumption.leases.all_ended().await;
@@ -94,28 +112,18 @@ async fn stop_queues(consumption: &Consumption) {
     let all = futures::future::join_all(stops);
     // A blocked thread answers late; the consumer does not wait for it.
     let _ = tokio::time::timeout(Duration::from_millis(200), all).await;
+    consumption.queues().clear();
 }
 
 /// Undoes a start that failed.
-pub(super) async fn undo(consumption: &Arc<Consumption>) {
+pub(super) async fn undo(consumption: &Consumption) {
     shutdown(consumption, Duration::ZERO).await;
 }
 
 /// The handle was dropped: receives no more, and takes leave without waiting for anything.
-pub(super) fn abandon(consumption: &Arc<Consumption>) {
-    if !consumption.begin_shutdown() {
-        return;
+pub(super) fn abandon(consumption: &Consumption) {
+    if consumption.ending.want(Duration::ZERO) {
+        let group = &consumption.role.group;
+        tracing::warn!(%group, "consumer dropped without shutdown, it stops receiving");
     }
-    let group = &consumption.role.group;
-    tracing::warn!(%group, "consumer dropped without shutdown, it stops receiving");
-    let consumption = consumption.clone();
-    consumption
-        .member
-        .host
-        .io
-        .clone()
-        .spawn(move || async move {
-            let report = run(&consumption, Duration::ZERO).await;
-            consumption.outcome.send_replace(Some(report));
-        });
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    PushConsumer, PushConsumerSpec, consumption::Consumption, settings::ConsumerRole,
-    shutdown::undo,
+    PushConsumer, PushConsumerSpec,
+    consumption::Consumption,
+    settings::ConsumerRole,
+    shutdown::{closer, undo},
 };
 use crate::{
     Result,
@@ -48,6 +50,8 @@ impl Start for PushConsumerSpec {
             |_, scope| ConsumerActor::new(shared, scope),
         );
         member.watch(consumer.control);
+        let closing = consumption.clone();
+        member.host.io.spawn(move || closer(closing));
         let handle = PushConsumer::new(consumption.clone());
         if let Err(error) = fetch_routes(&member, &routes, &topics).await {
             undo(&consumption).await;

@@ -37,6 +37,7 @@ impl Member {
         {
             tracing::warn!(member = %self.path, "an actor does not stop, its thread is blocked");
         }
+        self.sessions.clear();
     }
 
     async fn leave_server(&self, session: &Session) {

@@ -182,6 +182,14 @@ impl Member {
             .is_some_and(|session| session.life.is_ready())
     }
 
+    /// Waits until the settings of these endpoints are applied. Ends at once where there is no
+    /// session, since then nobody works on it. Cancel safe.
+    pub(crate) async fn ready(&self, endpoints: &Endpoints) {
+        if let Some(session) = self.sessions.get(endpoints) {
+            session.life.ready().await;
+        }
+    }
+
     /// How often actors of this member were restarted.
     pub(crate) fn restarts(&self) -> u64 {
         let children: u64 = self.children().iter().map(ChildControl::restarts).sum();

@@ -44,6 +44,14 @@ impl Sessions {
         self.lock().get(endpoints).cloned()
     }
 
+    /// The generation of the session of these endpoints.
+    pub(crate) fn generation(&self, endpoints: &Endpoints) -> Option<u64> {
+        let table = self.lock();
+        table
+            .get(endpoints)
+            .map(|session| session.life.generation())
+    }
+
     /// The session of these endpoints, made by `start` if there is none.
     pub(crate) fn get_or_start(
         &self,
@@ -63,6 +71,11 @@ impl Sessions {
         {
             table.remove(life.endpoints());
         }
+    }
+
+    /// Forgets all: the member has ended.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
     }
 
     pub(crate) fn all(&self) -> Vec<Session> {

@@ -2,5 +2,6 @@
 
 pub(crate) mod consumer;
 pub(crate) mod process_queue;
+pub(crate) mod producer;
 pub(crate) mod route;
 pub(crate) mod session;

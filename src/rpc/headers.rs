@@ -9,7 +9,7 @@ use super::signature::{authorization, date_time};
 use crate::{Error, Result, environment::Environment, model::CredentialsProvider};
 
 /// The version sent to servers, which compare it as text with "5.0.3".
-const CLIENT_VERSION: &str = concat!("5.", env!("CARGO_PKG_VERSION"));
+const CLIENT_VERSION: &str = concat!("5.2.0-rust-", env!("CARGO_PKG_VERSION"));
 
 /// What a client says of itself in its settings.
 pub(crate) fn user_agent() -> pb::Ua {

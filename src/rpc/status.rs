@@ -84,8 +84,9 @@ pub(crate) fn brief(text: &str) -> String {
 pub(crate) fn from_grpc(status: tonic::Status, note: &PeerNote) -> Error {
     use tonic::Code;
     let kind = match status.code() {
-        // A local deadline comes back as cancelled.
-        Code::DeadlineExceeded | Code::Cancelled => ErrorKind::Timeout,
+        Code::DeadlineExceeded => ErrorKind::Timeout,
+        // A local deadline comes back as cancelled, and so does a call whose connection broke.
+        Code::Cancelled if status.message().contains("Timeout expired") => ErrorKind::Timeout,
         Code::ResourceExhausted => ErrorKind::Throttled,
         Code::InvalidArgument | Code::OutOfRange | Code::FailedPrecondition => {
             ErrorKind::InvalidArgument

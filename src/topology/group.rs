@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Exit, Intensity, Place, Restart, Stop, Strategy,
     control::{ChildControl, Shared},
-    lifecycle::{Life, Supervision},
+    life::Life,
+    lifecycle::Supervision,
     members::{Command, Members},
     report::Reporter,
     roster::{Roster, TreeNode},
@@ -144,7 +145,8 @@ impl Group {
 
     /// Adds a dynamic child. It ends with the group, and with a restart of the group.
     ///
-    /// It answers when the child is up. Cancel safe: the child may be added all the same.
+    /// It answers when the child is up; while the group itself waits for a restart it waits too.
+    /// Cancel safe: the child may be added all the same.
     pub(crate) async fn add(&self, spec: ChildSpec) -> Result<ChildControl, AddError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.commands.send(Command { spec, reply }).await;

@@ -15,6 +15,7 @@ use super::{
     backoff::Delays,
     budget::{RestartBudget, Verdict},
     control::Shared,
+    life::Life,
     order::{Order, Turn},
     report::Reporter,
     supervisor::{ChildPolicy, Decides},
@@ -44,18 +45,6 @@ enum Pulse {
     Up,
     Ended(Exit),
     Told(Order),
-}
-
-/// What a supervising future keeps alive.
-pub(super) trait Life {
-    /// Drives it. Ready: it has ended.
-    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Exit>;
-    /// Whether the generation is up. Asked after a poll.
-    fn is_up(&self) -> bool;
-    /// Makes all state anew for the next generation.
-    fn restart(&mut self) -> Result<(), Exit>;
-    /// Makes it end by its own hooks, which takes further polls.
-    fn ask_to_stop(&mut self);
 }
 
 pub(super) struct Supervision<L> {
@@ -224,7 +213,7 @@ impl<L: Life> Supervision<L> {
     async fn down(&mut self, exit: Exit) -> Next {
         self.report.down(exit.clone());
         loop {
-            match self.told().await {
+            match self.shared.orders.next().await {
                 Order::Stop(_) => return Next::Done(ChildState::Stopped(Exit::Shutdown)),
                 Order::Turn(Turn::End) => return Next::Done(ChildState::Stopped(exit)),
                 Order::Turn(Turn::GiveUp) => return Next::Done(ChildState::GaveUp(exit)),
@@ -244,7 +233,7 @@ impl<L: Life> Supervision<L> {
         loop {
             let order = tokio::select! {
                 biased;
-                order = self.told() => order,
+                order = self.shared.orders.next() => order,
                 () = sleep_until(over) => return Next::Generation,
             };
             match order {
@@ -254,13 +243,5 @@ impl<L: Life> Supervision<L> {
                 Order::Turn(_) | Order::Fail(_) => {}
             }
         }
-    }
-
-    async fn told(&self) -> Order {
-        poll_fn(|cx| match self.shared.orders.take(cx.waker()) {
-            Some(order) => Poll::Ready(order),
-            None => Poll::Pending,
-        })
-        .await
     }
 }

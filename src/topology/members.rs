@@ -76,6 +76,8 @@ impl Members {
         inbox: &mut mpsc::Receiver<Command>,
         stop: &CancellationToken,
     ) -> Exit {
+        // Those of the generation before that had no time to stop in order.
+        self.stop_all().await;
         let mut children = Following::new(self);
         let exit = tokio::select! {
             biased;
@@ -89,7 +91,6 @@ impl Members {
             } => Exit::Failed(failure),
         };
         self.up.set(false);
-        refuse(inbox);
         self.stop_all().await;
         exit
     }
@@ -135,7 +136,7 @@ impl Members {
         for entry in self.roster.select(false).iter().rev() {
             stop_one(entry).await;
         }
-        self.roster.abandon();
+        self.roster.clear();
     }
 }
 
@@ -146,13 +147,5 @@ async fn stop_one(entry: &Entry) {
             actor = &**control.path(),
             "left behind: its thread is blocked"
         );
-    }
-}
-
-/// Lets those who wait to add a child know that it is too late.
-fn refuse(inbox: &mut mpsc::Receiver<Command>) {
-    while let Ok(Command { reply, .. }) = inbox.try_recv() {
-        // Whoever asked may have gone.
-        let _ = reply.send(Err(AddError::Closed));
     }
 }

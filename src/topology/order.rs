@@ -1,8 +1,9 @@
 //! What a child can be told out of band: past its mailbox, from any thread.
 
 use std::{
+    future::poll_fn,
     sync::{Mutex, MutexGuard, PoisonError},
-    task::Waker,
+    task::{Poll, Waker},
     time::Duration,
 };
 
@@ -79,6 +80,15 @@ impl Orders {
             return Some(Order::Fail(exit));
         }
         pending.turn.take().map(Order::Turn)
+    }
+
+    /// Waits for an order.
+    pub(super) async fn next(&self) -> Order {
+        poll_fn(|cx| match self.take(cx.waker()) {
+            Some(order) => Poll::Ready(order),
+            None => Poll::Pending,
+        })
+        .await
     }
 
     /// The failure reported last, taken out.

@@ -62,11 +62,15 @@ impl Roster {
         selected.cloned().collect()
     }
 
-    /// Stops all children where they stand and forgets them.
+    /// Stops all children where they stand, without waiting.
     pub(super) fn abandon(&self) {
-        for entry in self.entries().drain(..).rev() {
+        for entry in self.entries().iter().rev() {
             entry.started.control.request_stop(Stop::Now);
         }
+    }
+
+    pub(super) fn clear(&self) {
+        self.entries().clear();
     }
 
     pub(super) fn nodes(&self) -> Vec<TreeNode> {

@@ -11,7 +11,7 @@ use actix::{
     dev::{ContextFut, channel},
 };
 
-use super::{Exit, lifecycle::Life, live::Counted, scope::Scope};
+use super::{Exit, life::Life, live::Counted, scope::Scope};
 
 /// As actix has it. It bounds neither `send` nor `do_send`: back-pressure is up to the sender.
 const MAILBOX: usize = 16;

@@ -7,6 +7,15 @@
     reason = "tests"
 )]
 
+mod behaviours;
 mod consuming;
+mod crashes;
 mod gate;
 mod harness;
+mod life;
+mod producer;
+mod refusals;
+#[path = "../behaviours/mod.rs"]
+mod shared;
+#[cfg(feature = "tls")]
+mod tls;

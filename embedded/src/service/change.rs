@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rocketmq_proto::v2 as pb;
 
-use super::receive::MAX_INVISIBLE;
+use super::limits::MAX_INVISIBLE;
 use super::ticket::Caller;
 use super::{Port, name};
 use crate::clock::proto_millis;

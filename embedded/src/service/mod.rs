@@ -5,11 +5,15 @@ mod assignment;
 mod change;
 mod client;
 mod forward;
+mod limits;
+mod pull;
+mod recall;
 mod receive;
 mod route;
 mod send;
 mod telemetry;
 mod ticket;
+mod transaction;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +26,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::cluster::Cluster;
 use crate::node::Node;
-use crate::rpc::{Answer, Ask, Checked, status};
+use crate::rpc::{Answer, Ask, Checked};
 use ticket::Caller;
 pub(crate) use ticket::Ticket;
 
@@ -143,48 +147,50 @@ impl MessagingService for Port {
         &self,
         request: Request<pb::PullMessageRequest>,
     ) -> Reply<Self::PullMessageStream> {
-        self.unimplemented(&request)
+        if !self.cluster.options.pull {
+            return self.unimplemented(&request);
+        }
+        self.pull(request).await
     }
 
     async fn update_offset(
         &self,
         request: Request<pb::UpdateOffsetRequest>,
     ) -> Reply<pb::UpdateOffsetResponse> {
-        self.unimplemented(&request)
+        if !self.cluster.options.pull {
+            return self.unimplemented(&request);
+        }
+        self.unary(request, |port, _, request| port.update_offset_of(&request))
+            .await
     }
 
     async fn get_offset(
         &self,
         request: Request<pb::GetOffsetRequest>,
     ) -> Reply<pb::GetOffsetResponse> {
-        self.unimplemented(&request)
+        if !self.cluster.options.pull {
+            return self.unimplemented(&request);
+        }
+        self.unary(request, |port, _, request| port.offset_of(&request))
+            .await
     }
 
     async fn query_offset(
         &self,
         request: Request<pb::QueryOffsetRequest>,
     ) -> Reply<pb::QueryOffsetResponse> {
-        self.unimplemented(&request)
+        if !self.cluster.options.pull {
+            return self.unimplemented(&request);
+        }
+        self.unary(request, |port, _, request| port.query_offset_of(&request))
+            .await
     }
 
     async fn end_transaction(
         &self,
         request: Request<pb::EndTransactionRequest>,
     ) -> Reply<pb::EndTransactionResponse> {
-        self.unary(request, |_, _, request| {
-            Err(if request.transaction_id.trim().is_empty() {
-                status(
-                    pb::Code::InvalidTransactionId,
-                    "transaction id cannot be empty",
-                )
-            } else {
-                status(
-                    pb::Code::InternalServerError,
-                    "cannot found transaction data",
-                )
-            })
-        })
-        .await
+        self.unary(request, Self::end).await
     }
 
     async fn telemetry(
@@ -212,13 +218,7 @@ impl MessagingService for Port {
         &self,
         request: Request<pb::RecallMessageRequest>,
     ) -> Reply<pb::RecallMessageResponse> {
-        self.unary(request, |_, _, _| {
-            Err(status(
-                pb::Code::InternalServerError,
-                "recall failed, operation is forbidden",
-            ))
-        })
-        .await
+        self.unary(request, Self::recall).await
     }
 
     async fn sync_lite_subscription(

@@ -8,32 +8,22 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tonic::{Request, Response};
 
+use super::limits::{invisible_time, polling_time};
 use super::ticket::{Caller, Ticket};
 use super::{Items, Port, Reply, name};
-use crate::clock::proto_millis;
+use crate::cluster::RETURN_DELAY;
 use crate::config::{TopicConfig, TopicType};
 use crate::delivery::{Delivery, Undelivered};
 use crate::history;
 use crate::names;
-use crate::node::{Client, Node};
+use crate::node::Node;
 use crate::rpc::{Checked, ok, refuse, status};
 use crate::settings::MAX_BATCH;
 use crate::store::filter::Filter;
 use crate::store::pop::{Pop, Popped};
 
-const MIN_POLL: Duration = Duration::from_secs(5);
-const MAX_POLL: Duration = Duration::from_secs(20);
-
 /// The poll is answered this much before its time is over.
 const POLL_MARGIN: Duration = Duration::from_millis(50);
-
-const MIN_INVISIBLE: i64 = 10_000;
-pub(super) const MAX_INVISIBLE: i64 = 12 * 3600 * 1000;
-const RENEWED_INVISIBLE: Duration = Duration::from_secs(60);
-const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Versions below report a short deadline in another way. Compared as text.
-const KNOWS_POLLING_TIME: &str = "5.0.3";
 
 /// A receive that passed the checks.
 struct Poll {
@@ -95,10 +85,7 @@ impl Port {
         let invisible = invisible_time(request.auto_renew, request.invisible_duration.as_ref())?;
         let filter = Filter::parse(request.filter_expression.as_ref())?;
         let Some(config) = self.cluster.topic(topic) else {
-            return refuse(
-                pb::Code::TopicNotFound,
-                format!("No topic route info in name server for the topic: {topic}"),
-            );
+            return Err(no_route(topic));
         };
         if !config.readable() {
             return refuse(pb::Code::Forbidden, "no readable queue");
@@ -131,22 +118,10 @@ impl Port {
             let mut arrival = std::pin::pin!(arrivals.notified());
             // From here on an arrival is not missed, whoever else takes what is there now.
             arrival.as_mut().enable();
-            let popped = self.pop(poll, ticket);
-            if !popped.messages.is_empty() {
-                return self.deliver(poll, popped, ticket);
-            }
-            let text = if popped.only_dropped() {
-                Some("no match message")
-            } else if Instant::now() >= poll.until {
-                Some("no new message")
-            } else {
-                None
-            };
-            if let Some(text) = text {
-                return Delivery::refused(
-                    status(pb::Code::MessageNotFound, text),
-                    self.cluster.clock.millis(),
-                );
+            match self.look(poll, ticket) {
+                Ok(Some(delivery)) => return delivery,
+                Ok(None) => {}
+                Err(refusal) => return Delivery::refused(refusal, self.cluster.clock.millis()),
             }
             if parked.is_none() {
                 parked = Some(self.node.open(|node| &node.parked));
@@ -157,6 +132,34 @@ impl Port {
                 () = tokio::time::sleep_until(poll.until) => {}
             }
         }
+    }
+
+    /// What there is to answer now; nothing while it is worth waiting.
+    fn look(&self, poll: &Poll, ticket: &Ticket) -> Checked<Option<Delivery>> {
+        let nothing = |text: &str| refuse(pb::Code::MessageNotFound, text);
+        if self.cluster.topic(&poll.topic).is_none() {
+            return Err(no_route(&poll.topic));
+        }
+        let popped = self.pop(poll, ticket);
+        if poll.auto_renew && self.node.client(ticket.caller.id()).is_none() {
+            // It left while it waited: nobody would renew for it.
+            let holder = self.node.holder(ticket.caller.id());
+            self.cluster.release(&holder, RETURN_DELAY);
+            return nothing(&format!(
+                "The client [{}] is disconnected.",
+                ticket.caller.id()
+            ));
+        }
+        if !popped.messages.is_empty() {
+            return Ok(Some(self.deliver(poll, popped, ticket)));
+        }
+        if popped.only_dropped() {
+            return nothing("no match message");
+        }
+        if Instant::now() >= poll.until {
+            return nothing("no new message");
+        }
+        Ok(None)
     }
 
     fn arrivals(&self, poll: &Poll) -> Arc<Notify> {
@@ -224,61 +227,9 @@ impl Port {
     }
 }
 
-/// How long the receive waits: what it asks for, within the proxy's limits and its deadline.
-fn polling_time(
-    client: &Client,
-    caller: &Caller,
-    request: &pb::ReceiveMessageRequest,
-) -> Checked<Duration> {
-    let Some(remaining) = caller
-        .headers
-        .timeout
-        .map(|timeout| timeout.saturating_sub(caller.at.elapsed()))
-    else {
-        return refuse(
-            pb::Code::InternalServerError,
-            "java.lang.NullPointerException: Cannot invoke \"java.lang.Long.longValue()\" because \
-             \"timeRemaining\" is null",
-        );
-    };
-    let asked = match &request.long_polling_timeout {
-        Some(asked) => Duration::from_millis(proto_millis(asked).try_into().unwrap_or_default()),
-        None => {
-            let own = client.settings.request_timeout.as_ref().map(proto_millis);
-            let own = own.and_then(|millis| u64::try_from(millis).ok());
-            let timeout = own.map_or(DEFAULT_REQUEST_TIMEOUT, Duration::from_millis);
-            remaining.saturating_sub(timeout / 2)
-        }
-    };
-    let wait = asked.clamp(MIN_POLL, MAX_POLL);
-    if wait <= remaining {
-        return Ok(wait);
-    }
-    if remaining >= MIN_POLL {
-        return Ok(remaining);
-    }
-    let code = if caller.headers.version.as_str() < KNOWS_POLLING_TIME {
-        pb::Code::BadRequest
-    } else {
-        pb::Code::IllegalPollingTime
-    };
-    refuse(
-        code,
-        "The deadline time remaining is not enough for polling, please check network condition",
+fn no_route(topic: &str) -> pb::Status {
+    status(
+        pb::Code::TopicNotFound,
+        format!("No topic route info in name server for the topic: {topic}"),
     )
-}
-
-fn invisible_time(auto_renew: bool, asked: Option<&prost_types::Duration>) -> Checked<Duration> {
-    if auto_renew {
-        return Ok(RENEWED_INVISIBLE);
-    }
-    let millis = asked.map_or(0, proto_millis);
-    let text = if millis < MIN_INVISIBLE {
-        format!("the invisibleTime is too small. min is {MIN_INVISIBLE}")
-    } else if millis > MAX_INVISIBLE {
-        format!("the invisibleTime is too large. max is {MAX_INVISIBLE}")
-    } else {
-        return Ok(Duration::from_millis(millis.unsigned_abs()));
-    };
-    refuse(pb::Code::IllegalInvisibleTime, text)
 }

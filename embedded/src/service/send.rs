@@ -21,6 +21,14 @@ impl Port {
         _caller: &Caller,
         request: pb::SendMessageRequest,
     ) -> Checked<pb::SendMessageResponse> {
+        self.take_in(request)
+    }
+
+    /// Checks messages and stores them.
+    pub(crate) fn take_in(
+        &self,
+        request: pb::SendMessageRequest,
+    ) -> Checked<pb::SendMessageResponse> {
         let Some(first) = request.messages.first() else {
             return refuse(pb::Code::MessageCorrupted, "no message to send");
         };
@@ -42,12 +50,6 @@ impl Port {
         let Some(config) = config.filter(TopicConfig::writable) else {
             return refuse(pb::Code::Forbidden, "no writable queue");
         };
-        if shape == Shape::Transaction {
-            return refuse(
-                pb::Code::InternalServerError,
-                "the embedded broker does not serve transactions",
-            );
-        }
         Ok(self.store(topic, &config, request.messages, shape, now))
     }
 
@@ -60,58 +62,67 @@ impl Port {
         now: i64,
     ) -> pb::SendMessageResponse {
         let single = messages.len() == 1;
+        let messages = self.templates(messages, shape);
+        let first = messages.first();
+        let id = first.map(id_of).unwrap_or_default();
+        let due = first
+            .and_then(due_of)
+            .filter(|due| *due > now && shape != Shape::Transaction);
+        let named = first.filter(|_| single).and_then(|m| place(m, config));
+        let mut state = self.node.state();
+        let store = &mut state.store;
+        let turn = store.topic(topic, config.queues);
+        let queue = named.unwrap_or_else(|| turn.turn(config.queues));
+        let mut offset = None;
+        for message in messages {
+            let stored = Stored {
+                commit_log: store.claim(message.body.len()),
+                stored_at: now,
+                message,
+            };
+            if shape == Shape::Transaction {
+                store.begin(topic, queue, stored);
+            } else if let Some(due) = due {
+                let at = Instant::now() + self.cluster.clock.until(due);
+                store.delay(topic, Arc::new(stored), at);
+            } else {
+                let place = store.append(topic, queue, Arc::new(stored), 0);
+                offset.get_or_insert(place);
+            }
+        }
+        drop(state);
+        self.cluster.recorder.touch();
+        let recall_handle = due.map_or_else(String::new, |due| self.recall_handle(topic, due, &id));
+        let (message_id, transaction_id) = if single {
+            (id.clone(), id)
+        } else {
+            (self.batch_id(), String::new())
+        };
+        pb::SendMessageResponse {
+            status: Some(ok()),
+            entries: vec![pb::SendResultEntry {
+                status: Some(ok()),
+                message_id,
+                transaction_id,
+                offset: offset.unwrap_or_default(),
+                recall_handle,
+            }],
+        }
+    }
+
+    /// The messages as they are stored. The broker reads the encoding of a whole batch from its
+    /// first message.
+    fn templates(&self, messages: Vec<pb::Message>, shape: Shape) -> Vec<pb::Message> {
         let mut messages: Vec<pb::Message> = messages
             .into_iter()
             .map(|message| self.template(message, shape))
             .collect();
-        // The broker reads the flags of a whole batch from its first message.
-        let encoding = messages.first().and_then(encoding_of);
-        if let Some(encoding) = encoding {
+        if let Some(encoding) = messages.first().and_then(encoding_of) {
             for properties in messages.iter_mut().filter_map(properties_mut) {
                 properties.body_encoding = encoding;
             }
         }
-        let id = messages.first().map(id_of).unwrap_or_default();
-        let due = messages.first().and_then(due_of).filter(|due| *due > now);
-        let mut state = self.node.state();
-        let store = &mut state.store;
-        let queue = match messages.first().filter(|_| single) {
-            Some(message) => place(message, config),
-            None => None,
-        };
-        let queue = queue.unwrap_or_else(|| store.topic(topic, config.queues).turn());
-        let mut offset = None;
-        for message in messages {
-            let stored = Arc::new(Stored {
-                commit_log: store.claim(message.body.len()),
-                stored_at: now,
-                message,
-            });
-            match due {
-                Some(due) => {
-                    let at = Instant::now() + self.cluster.clock.until(due);
-                    store.topic(topic, config.queues);
-                    store.delay(topic, stored, at);
-                }
-                None => {
-                    store.topic(topic, config.queues);
-                    let stored_at = store.append(topic, queue, stored, 0);
-                    offset.get_or_insert(stored_at);
-                }
-            }
-        }
-        drop(state);
-        let entry = pb::SendResultEntry {
-            status: Some(ok()),
-            recall_handle: due.map_or_else(String::new, |due| self.recall_handle(topic, due, &id)),
-            offset: offset.unwrap_or_default(),
-            message_id: if single { id.clone() } else { self.batch_id() },
-            transaction_id: if single { id } else { String::new() },
-        };
-        pb::SendMessageResponse {
-            status: Some(ok()),
-            entries: vec![entry],
-        }
+        messages
     }
 
     /// What deliveries of the message have in common.
@@ -144,11 +155,6 @@ impl Port {
                 .collect();
         }
         message
-    }
-
-    fn recall_handle(&self, topic: &str, due: i64, id: &str) -> String {
-        let text = format!("v1 {topic} {} {} {id}", self.node.broker, due + 1);
-        data_encoding::BASE64URL.encode(text.as_bytes())
     }
 
     /// One id for a whole batch, which none of its messages has.

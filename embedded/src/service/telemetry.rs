@@ -29,7 +29,7 @@ const LANGUAGES: [&str; 14] = [
 /// One telemetry stream, from the side that reads it.
 struct Session {
     port: Port,
-    headers: Headers,
+    headers: Arc<Headers>,
     commands: CommandSender,
     stream: u64,
     stop: CancellationToken,
@@ -46,7 +46,7 @@ impl Port {
         let (commands, answers) = mpsc::channel(COMMANDS);
         let session = Session {
             port: self.clone(),
-            headers: Headers::of(request.metadata()),
+            headers: Arc::new(Headers::of(request.metadata())),
             commands,
             stream: self.cluster.number(),
             stop: self.connection.child_token(),
@@ -84,7 +84,7 @@ impl Session {
     }
 
     async fn take(&self, command: pb::TelemetryCommand) -> Goes {
-        let ticket = self.port.arrive_with(self.headers.clone(), &command);
+        let ticket = self.port.arrive_with(Arc::clone(&self.headers), &command);
         ticket.delay().await;
         if !ticket.works() {
             return self.instead(ticket).await;
@@ -155,7 +155,7 @@ impl Session {
                 ),
             );
         }
-        let group = match settings::check(&settings)? {
+        let group = match settings::check(&settings, self.port.cluster.options.pull)? {
             Kind::Producer => None,
             Kind::Consumer { group } if self.port.cluster.options.auto_create_groups => {
                 Some(self.port.cluster.group_or_new(group))

@@ -19,7 +19,7 @@ use crate::rpc::{Ask, Checked, Reply, Rpc, refuse};
 /// Who calls, and when.
 #[derive(Debug)]
 pub(crate) struct Caller {
-    pub(crate) headers: Headers,
+    pub(crate) headers: Arc<Headers>,
     pub(crate) at: Instant,
 }
 
@@ -44,10 +44,10 @@ pub(crate) struct Ticket {
 
 impl Port {
     pub(crate) fn arrive<Q: Ask>(&self, request: &Request<Q>) -> Ticket {
-        self.arrive_with(Headers::of(request.metadata()), request.get_ref())
+        self.arrive_with(Arc::new(Headers::of(request.metadata())), request.get_ref())
     }
 
-    pub(crate) fn arrive_with<Q: Ask>(&self, headers: Headers, request: &Q) -> Ticket {
+    pub(crate) fn arrive_with<Q: Ask>(&self, headers: Arc<Headers>, request: &Q) -> Ticket {
         let at = Instant::now();
         self.watch(&headers.client_id, Q::RPC);
         let wanted = self.cluster.recorder.enabled() || self.cluster.faults.any();
@@ -60,7 +60,7 @@ impl Port {
                 connection: self.number,
                 rpc: Q::RPC,
                 client_id: headers.client_id.clone(),
-                headers: headers.clone(),
+                headers: Arc::clone(&headers),
                 request: request.body(),
                 end: OnceLock::new(),
             })

@@ -4,31 +4,23 @@ use rocketmq_proto::v2 as pb;
 
 use super::log::Stored;
 use crate::rpc::{Checked, refuse};
+use crate::sql;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Filter {
     All,
     Tags(Vec<String>),
+    Sql(Box<sql::Expression>),
 }
 
 impl Filter {
-    /// Reads a tag expression: `*` or nothing for all, tags separated by `||`. SQL is refused.
+    /// Reads a tag expression: `*` or nothing for all, tags separated by `||`; or a SQL expression.
     pub(crate) fn parse(expression: Option<&pb::FilterExpression>) -> Checked<Self> {
         let Some(expression) = expression else {
             return Ok(Self::All);
         };
         if expression.r#type() == pb::FilterType::Sql {
-            return if expression.expression.trim().is_empty() {
-                refuse(
-                    pb::Code::IllegalFilterExpression,
-                    "Expression can't be null! SQL92",
-                )
-            } else {
-                refuse(
-                    pb::Code::IllegalFilterExpression,
-                    "the embedded broker filters by tag only",
-                )
-            };
+            return Self::parse_sql(&expression.expression);
         }
         if matches!(expression.expression.as_str(), "" | "*") {
             return Ok(Self::All);
@@ -46,9 +38,26 @@ impl Filter {
         Ok(Self::Tags(tags))
     }
 
+    fn parse_sql(expression: &str) -> Checked<Self> {
+        if expression.trim().is_empty() {
+            return refuse(
+                pb::Code::IllegalFilterExpression,
+                "Expression can't be null! SQL92",
+            );
+        }
+        match sql::parse(expression) {
+            Some(expression) => Ok(Self::Sql(Box::new(expression))),
+            None => refuse(
+                pb::Code::InternalServerError,
+                "parse the consumer's subscription failed",
+            ),
+        }
+    }
+
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         match self {
             Self::All => true,
+            Self::Sql(expression) => expression.matches(&stored.message),
             Self::Tags(tags) => stored
                 .tag()
                 .is_some_and(|tag| tags.iter().any(|wanted| wanted == tag)),

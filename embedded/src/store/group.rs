@@ -36,8 +36,10 @@ pub(crate) struct GroupStore {
     /// Wakes one waiting receive per arrival.
     pub(crate) notify: Arc<Notify>,
     /// Counts receives: where the next one starts.
-    pub(crate) pops: usize,
+    pops: usize,
     pub(crate) acked: u64,
+    /// What pulling clients have noted, by queue.
+    pub(crate) pull_offsets: HashMap<usize, i64>,
 }
 
 impl GroupStore {
@@ -46,6 +48,12 @@ impl GroupStore {
             next,
             ..Self::default()
         }
+    }
+
+    /// Counts a receive, and says how many there were before.
+    pub(crate) fn turn(&mut self) -> usize {
+        self.pops = self.pops.wrapping_add(1);
+        self.pops - 1
     }
 
     /// Messages that a receive would get.

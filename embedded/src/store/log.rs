@@ -18,6 +18,12 @@ impl Stored {
         self.message.system_properties.as_ref()
     }
 
+    pub(crate) fn id(&self) -> &str {
+        self.properties()
+            .map(|properties| properties.message_id.as_str())
+            .unwrap_or_default()
+    }
+
     pub(crate) fn tag(&self) -> Option<&str> {
         self.properties()?.tag.as_deref()
     }
@@ -63,6 +69,10 @@ impl Log {
 
     pub(crate) fn first(&self) -> i64 {
         self.first
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// The offset of the next message.

@@ -3,6 +3,7 @@
 pub(crate) mod dead_letters;
 pub(crate) mod filter;
 pub(crate) mod group;
+pub(crate) mod half;
 mod leases;
 pub(crate) mod log;
 pub(crate) mod order;
@@ -13,9 +14,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use group::GroupStore;
+use half::{Checks, Half};
 use log::{Entry, Log, Stored};
 use timers::{Event, TimerKey, Timers};
 
@@ -39,6 +42,8 @@ pub(crate) struct TopicStore {
     pub(crate) name: Arc<str>,
     pub(crate) queues: Vec<Log>,
     pub(crate) groups: HashMap<Arc<str>, GroupStore>,
+    /// Wakes all waiting pulls.
+    pub(crate) arrivals: Arc<Notify>,
     next_queue: usize,
 }
 
@@ -48,13 +53,23 @@ impl TopicStore {
             name: name.into(),
             queues: (0..queues.max(1)).map(|_| Log::default()).collect(),
             groups: HashMap::new(),
+            arrivals: Arc::default(),
             next_queue: 0,
         }
     }
 
-    /// The next queue in turn.
-    pub(crate) fn turn(&mut self) -> usize {
-        let queue = self.next_queue % self.queues.len();
+    fn grow(&mut self, queues: usize) {
+        if self.queues.len() < queues {
+            self.queues.resize_with(queues, Log::default);
+            for group in self.groups.values_mut() {
+                group.next.resize(queues, 0);
+            }
+        }
+    }
+
+    /// The next in turn of the first `queues` queues.
+    pub(crate) fn turn(&mut self, queues: usize) -> usize {
+        let queue = self.next_queue % queues.clamp(1, self.queues.len());
         self.next_queue = queue + 1;
         queue
     }
@@ -73,6 +88,9 @@ pub(crate) struct Store {
     pub(crate) broker: String,
     pub(crate) topics: HashMap<Arc<str>, TopicStore>,
     pub(crate) timers: Timers,
+    /// Half messages by topic and transaction.
+    halves: HashMap<(Arc<str>, Arc<str>), Half>,
+    checks: Checks,
     retention: usize,
     redelivery_slack: Duration,
     commit_log: i64,
@@ -80,11 +98,18 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(broker: String, retention: usize, redelivery_slack: Duration) -> Self {
+    pub(crate) fn new(
+        broker: String,
+        retention: usize,
+        redelivery_slack: Duration,
+        checks: Checks,
+    ) -> Self {
         Self {
             broker,
             topics: HashMap::new(),
             timers: Timers::default(),
+            halves: HashMap::new(),
+            checks,
             retention,
             redelivery_slack,
             commit_log: 0,
@@ -92,15 +117,14 @@ impl Store {
         }
     }
 
-    /// The topic's store, made when it is first used.
+    /// The topic's store, made when it is first used; queues can be added to it.
     pub(crate) fn topic(&mut self, name: &str, queues: usize) -> &mut TopicStore {
-        if !self.topics.contains_key(name) {
-            let topic = TopicStore::new(name, queues);
-            self.topics.insert(Arc::clone(&topic.name), topic);
-        }
-        self.topics
+        let topic = self
+            .topics
             .entry(name.into())
-            .or_insert_with(|| TopicStore::new(name, queues))
+            .or_insert_with(|| TopicStore::new(name, queues));
+        topic.grow(queues);
+        topic
     }
 
     pub(crate) fn drop_topic(&mut self, name: &str) {
@@ -135,6 +159,7 @@ impl Store {
             Some(log) => log.append(entry, retention),
             None => return 0,
         };
+        topic.arrivals.notify_waiters();
         for group in topic.groups.values() {
             group.notify.notify_one();
         }
@@ -150,7 +175,7 @@ impl Store {
     /// A delayed message arrives in the next queue in turn.
     pub(crate) fn deliver_due(&mut self, topic: &str, stored: Arc<Stored>) {
         if let Some(store) = self.topics.get_mut(topic) {
-            let queue = store.turn();
+            let queue = store.turn(usize::MAX);
             self.append(topic, queue, stored, 0);
         }
     }

@@ -15,7 +15,7 @@ use crate::clock::{millis_of, timestamp};
 use crate::receipt::Receipt;
 
 /// The node gives up renewing after this long.
-pub(crate) const RENEWED_AT_MOST: Duration = Duration::from_secs(3 * 3600);
+const RENEWED_AT_MOST: Duration = Duration::from_secs(3 * 3600);
 
 /// In one of this many receives the retry queue comes first; else it fills up what is left.
 const RETRY_FIRST: usize = 5;
@@ -34,6 +34,36 @@ pub(crate) struct Pop<'a> {
     pub(crate) max_attempts: u32,
     pub(crate) highest_queue_first: bool,
     pub(crate) now: i64,
+}
+
+impl Pop<'_> {
+    /// How long what it takes stays with its client.
+    pub(crate) fn stays(&self) -> Duration {
+        if self.renew.is_some() {
+            RENEWED_AT_MOST
+        } else {
+            self.invisible
+        }
+    }
+
+    /// The handle of a message it takes.
+    pub(crate) fn receipt(
+        &self,
+        broker: &str,
+        revive_queue: u32,
+        position: Position,
+        entry: &Entry,
+    ) -> Receipt {
+        Receipt {
+            start_offset: position.offset,
+            popped_at: self.now,
+            invisible: millis_of(self.invisible),
+            revive_queue,
+            broker: broker.to_owned(),
+            position,
+            commit_log: Some(entry.stored.commit_log),
+        }
+    }
 }
 
 /// A message on its way to a client.
@@ -75,11 +105,7 @@ impl Store {
     /// Takes up to a batch of messages from all queues; a group's queues are not ordered.
     pub(crate) fn pop(&mut self, pop: &Pop<'_>) -> Popped {
         let mut popped = Popped::default();
-        let turn = {
-            let group = self.topic(pop.topic, pop.queues).group(pop.group);
-            group.pops += 1;
-            group.pops - 1
-        };
+        let turn = self.topic(pop.topic, pop.queues).group(pop.group).turn();
         if turn % RETRY_FIRST == RETRY_FIRST - 1 {
             self.pop_retry(pop, &mut popped);
         }
@@ -146,50 +172,27 @@ impl Store {
         } else if entry.reconsume >= pop.max_attempts {
             popped.exhausted.push(entry);
         } else {
-            let receipt = Receipt {
-                start_offset: position.offset,
-                popped_at: pop.now,
-                invisible: millis_of(pop.invisible),
-                revive_queue: self.next_revive_queue(),
-                broker: self.broker.clone(),
-                position,
-                commit_log: Some(entry.stored.commit_log),
-            };
+            let revive_queue = self.next_revive_queue();
+            let receipt = pop.receipt(&self.broker, revive_queue, position, &entry);
             popped
                 .messages
                 .push(deliver(&entry, entry.reconsume, &receipt));
-            self.lease(pop.topic, pop.group, &receipt, entry, pop.renew.clone());
+            self.lease(pop, &receipt, entry);
         }
     }
 
-    fn lease(
-        &mut self,
-        topic: &str,
-        group: &str,
-        receipt: &Receipt,
-        entry: Entry,
-        renew: Option<Holder>,
-    ) {
-        let invisible = Duration::from_millis(receipt.invisible.try_into().unwrap_or_default());
-        let stays = if renew.is_some() {
-            RENEWED_AT_MOST
-        } else {
-            invisible
-        };
-        self.hold(
-            topic,
-            group,
-            receipt.position,
-            Instant::now() + stays,
-            |timer| Lease {
+    fn lease(&mut self, pop: &Pop<'_>, receipt: &Receipt, entry: Entry) {
+        let until = Instant::now() + pop.stays();
+        self.hold(pop.topic, pop.group, receipt.position, until, |timer| {
+            Lease {
                 entry,
                 popped_at: receipt.popped_at,
                 invisible: receipt.invisible,
-                renew,
+                renew: pop.renew.clone(),
                 suspended: false,
                 timer,
-            },
-        );
+            }
+        });
     }
 
     /// Makes a message invisible until `until`.

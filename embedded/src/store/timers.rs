@@ -29,6 +29,8 @@ pub(crate) enum Event {
         topic: Arc<str>,
         stored: Arc<Stored>,
     },
+    /// A half message is to be checked.
+    Check { topic: Arc<str>, id: Arc<str> },
     /// A client may have been silent for too long.
     Client { id: Arc<str> },
 }
@@ -70,6 +72,14 @@ impl Timers {
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Event> {
         let entry = self.events.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
+    }
+
+    /// Takes back a delayed message, if it is there.
+    pub(crate) fn recall(&mut self, of: &str, id: &str) {
+        self.events.retain(|_, event| {
+            !matches!(event, Event::Due { topic, stored }
+                if topic.as_ref() == of && stored.id() == id)
+        });
     }
 
     /// Delayed messages that are not delivered yet.

@@ -89,3 +89,53 @@ async fn a_day_is_the_longest_delay() {
         assert_eq!(sent.status.unwrap().code(), code);
     }
 }
+
+async fn recall(client: &Client, topic: &str, handle: &str) -> (Code, String) {
+    let request = client.request(rocketmq_embedded::proto::RecallMessageRequest {
+        topic: crate::client::resource(topic),
+        recall_handle: handle.to_owned(),
+    });
+    let reply = client.grpc.clone().recall_message(request).await;
+    let reply = reply.unwrap().into_inner();
+    let status = reply.status.unwrap();
+    (status.code(), status.message + &reply.message_id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recalled_message_is_never_delivered() {
+    let builder = EmbeddedBroker::builder().in_memory().recall(true);
+    let broker = builder.start().await.unwrap();
+    broker.create_topic("d", TopicConfig::delay(1));
+    broker.create_topic("e", TopicConfig::delay(1));
+    broker.create_topic("n", TopicConfig::normal(1));
+    let client = Client::of(&broker, "c");
+    let due = at(&broker, secs(7));
+    let sent = client
+        .send(vec![with(message("d", "m"), |p| {
+            p.delivery_timestamp = Some(due)
+        })])
+        .await;
+    let handle = &sent.entries[0].recall_handle;
+    let error = Code::InternalServerError;
+    assert_eq!(
+        recall(&client, "n", handle).await.0,
+        Code::MessagePropertyConflictWithType
+    );
+    assert_eq!(
+        recall(&client, "d", "x").await,
+        (error, "recall handle is invalid".into())
+    );
+    assert_eq!(
+        recall(&client, "e", handle).await,
+        (error, "recall failed, topic not match".into())
+    );
+    for _ in 0..2 {
+        assert_eq!(recall(&client, "d", handle).await, (Code::Ok, "OKm".into()));
+    }
+    tokio::time::sleep(secs(8)).await;
+    assert_eq!(broker.inspect("d", "g").stored, 0);
+    assert_eq!(
+        recall(&client, "d", handle).await,
+        (error, "recall failed, timestamp invalid".into())
+    );
+}

@@ -10,9 +10,11 @@
 mod client;
 mod delayed;
 mod faults;
+mod invariants;
 mod nodes;
 mod ordered;
 mod polling;
+mod pulling;
 mod records;
 mod routes;
 mod sending;
@@ -20,6 +22,7 @@ mod sessions;
 mod settling;
 mod signatures;
 mod tcp;
+mod transactions;
 
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
 //! Receiving: long polls, redelivery, acknowledgement.
 
-use rocketmq_embedded::proto::{Code, FilterType, Permission};
+use rocketmq_embedded::proto::{
+    Code, FilterExpression, FilterType, Permission, ReceiveMessageRequest,
+};
 use rocketmq_embedded::{Outcome, Rpc, TopicConfig};
 use tokio::time::Instant;
 
@@ -188,6 +190,33 @@ async fn messages_that_do_not_match_are_consumed_for_good() {
     );
 }
 
+fn sql(expression: String) -> ReceiveMessageRequest {
+    let mut request = receive("g", "t");
+    request.filter_expression = Some(FilterExpression {
+        r#type: FilterType::Sql.into(),
+        expression,
+    });
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn sql_filters_pick_messages_by_their_properties() {
+    let broker = broker().await;
+    let client = Client::of(&broker, "c");
+    let _telemetry = client.subscribe("g", "t").await;
+    for (id, price) in [("cheap", "5"), ("dear", "50"), ("odd", "much")] {
+        let mut message = tagged("t", id, "T");
+        message.user_properties.insert("price".into(), price.into());
+        client.send(vec![message]).await;
+    }
+    let received = client
+        .receive(sql("TAGS = 'T' AND price >= 10".into()))
+        .await;
+    assert_eq!(received.ids(), ["dear"]);
+    let rest = client.receive(receive("g", "t")).await.status();
+    assert_eq!(rest.message, "no new message", "the others are consumed");
+}
+
 #[tokio::test(start_paused = true)]
 async fn bad_filters_topics_and_groups_are_refused() {
     let broker = broker().await;
@@ -195,16 +224,11 @@ async fn bad_filters_topics_and_groups_are_refused() {
     let _telemetry = client.subscribe("g", "t").await;
     let mut bars = receive("g", "t");
     bars.filter_expression = Some(tags("||"));
-    let mut sql = receive("g", "t");
-    sql.filter_expression
-        .as_mut()
-        .unwrap()
-        .set_type(FilterType::Sql);
-    sql.filter_expression.as_mut().unwrap().expression = String::new();
     broker.create_topic("w", TopicConfig::normal(1).permission(Permission::Write));
     let cases = [
         (bars, Code::IllegalFilterExpression),
-        (sql, Code::IllegalFilterExpression),
+        (sql("".into()), Code::IllegalFilterExpression),
+        (sql("a ==".into()), Code::InternalServerError),
         (receive("g", "unknown"), Code::TopicNotFound),
         (receive("g", "a b"), Code::IllegalTopic),
         (receive("a b", "t"), Code::IllegalConsumerGroup),
@@ -303,4 +327,46 @@ async fn messages_of_a_stream_that_is_dropped_half_way_come_back_after_a_second(
         "it counts as no attempt"
     );
     assert_eq!(start.elapsed().as_secs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_receive_ends_when_its_topic_is_deleted_or_its_client_leaves() {
+    let broker = broker().await;
+    let client = Client::of(&broker, "c");
+    let _telemetry = client.subscribe("g", "t").await;
+    let wait = |auto_renew: bool| {
+        let client = client.clone();
+        let mut request = receive("g", "t");
+        request.auto_renew = auto_renew;
+        tokio::spawn(async move { client.receive(request).await.status() })
+    };
+    let leaving = wait(true);
+    broker.wait_for(|_| broker.live(0).parked_polls == 1).await;
+    client.terminate(Some("g")).await;
+    client.send_ids("t", &["m"]).await;
+    let status = leaving.await.unwrap();
+    assert_eq!(status.code(), Code::MessageNotFound);
+    assert_eq!(status.message, "The client [c] is disconnected.");
+    assert_eq!(broker.inspect("t", "g").in_flight, 1);
+    let _telemetry = client.subscribe("g", "t").await;
+    assert_eq!(client.receive(receive("g", "t")).await.ids(), ["m"]);
+    let waiting = wait(false);
+    broker.wait_for(|_| broker.live(0).parked_polls == 1).await;
+    broker.delete_topic("t");
+    assert_eq!(waiting.await.unwrap().code(), Code::TopicNotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_can_be_added_to_a_topic_in_use() {
+    let broker = broker().await;
+    let client = Client::of(&broker, "c");
+    let _telemetry = client.subscribe("g", "t").await;
+    client.send_ids("t", &["a", "b"]).await;
+    assert_eq!(client.receive(receive("g", "t")).await.messages().len(), 2);
+    broker.create_topic("t", TopicConfig::normal(4));
+    client.send_ids("t", &["c", "d", "e", "f"]).await;
+    let queues: std::collections::BTreeSet<_> =
+        broker.messages("t").into_iter().map(|m| m.queue).collect();
+    assert_eq!(queues.len(), 4);
+    assert_eq!(client.receive(receive("g", "t")).await.messages().len(), 4);
 }

@@ -80,6 +80,33 @@ async fn the_record_is_bounded_and_can_be_off() {
     let record = broker.record();
     assert_eq!(record.len(), 2);
     assert_eq!(record.calls().next().unwrap().seq, 1);
+    let waiting = tokio::spawn({
+        let broker = broker.clone();
+        async move {
+            let mut firsts = Vec::new();
+            let seen = |record: &rocketmq_embedded::Record| {
+                assert!(record.len() <= 2);
+                assert_eq!(
+                    broker.record().len(),
+                    record.len(),
+                    "a waiter may ask anything"
+                );
+                firsts.push(record.calls().next().map(|call| call.seq));
+                record.next_seq() == 6
+            };
+            broker.wait_for(seen).await;
+            firsts
+        }
+    });
+    tokio::task::yield_now().await;
+    for _ in 0..3 {
+        client.route("t").await.unwrap();
+    }
+    let firsts = waiting.await.unwrap();
+    assert_eq!(
+        (firsts.first(), firsts.last()),
+        (Some(&Some(1)), Some(&Some(4)))
+    );
 
     let broker = EmbeddedBroker::builder()
         .in_memory()

@@ -315,32 +315,14 @@ async fn priorities_pick_the_queue_and_high_ones_come_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_served_yet_says_so() {
+async fn what_a_real_proxy_does_not_serve_says_so() {
     let broker = broker().await;
-    broker.create_topic("x", TopicConfig::transaction(1));
     let client = Client::of(&broker, "p");
-    let half = with(message("x", "m"), |p| {
-        p.set_message_type(MessageType::Transaction)
+    broker.create_topic("d", TopicConfig::delay(1));
+    let recall = client.request(pb::RecallMessageRequest {
+        topic: resource("d"),
+        recall_handle: "x".into(),
     });
-    assert_eq!(refusal(&client, half).await.0, Code::InternalServerError);
-    let end = client.request(pb::EndTransactionRequest {
-        transaction_id: "m".into(),
-        ..pb::EndTransactionRequest::default()
-    });
-    let status = client
-        .grpc
-        .clone()
-        .end_transaction(end)
-        .await
-        .unwrap()
-        .into_inner()
-        .status
-        .unwrap();
-    assert_eq!(
-        (status.code(), status.message.as_str()),
-        (Code::InternalServerError, "cannot found transaction data")
-    );
-    let recall = client.request(pb::RecallMessageRequest::default());
     let status = client
         .grpc
         .clone()
@@ -361,4 +343,16 @@ async fn what_is_not_served_yet_says_so() {
     let pull = client.request(pb::PullMessageRequest::default());
     let status = client.grpc.clone().pull_message(pull).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unimplemented);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_can_be_put_without_a_producer_and_are_checked_alike() {
+    let broker = broker().await;
+    let entries = broker.put(0, vec![message(T, "m")]).unwrap();
+    assert_eq!(entries[0].message_id, "m");
+    let refused = broker.put(0, vec![message("unknown", "m")]).unwrap_err();
+    assert_eq!(refused.code(), Code::MessagePropertyConflictWithType);
+    assert!(broker.put(7, vec![message(T, "m")]).unwrap().is_empty());
+    assert_eq!(broker.messages(T).len(), 1);
+    assert!(broker.record().is_empty());
 }

@@ -55,7 +55,9 @@ async fn a_stopped_node_refuses_connections_and_starts_on_its_old_port() {
     let mut telemetry = client.subscribe("g", "t").await;
     broker.stop_node(0);
     telemetry.down.message().await.unwrap_err();
-    broker.wait_for(|_| broker.live(0).connections == 0).await;
+    broker
+        .wait_for(|_| !broker.live(0).listening && broker.live(0).connections == 0)
+        .await;
     assert!(
         tokio::net::TcpStream::connect(broker.endpoints())
             .await
@@ -107,4 +109,18 @@ async fn many_producers_and_consumers_lose_nothing() {
         .map(|ack| ack.message_id)
         .collect();
     assert_eq!((ids.len(), broker.acks().len()), (200, 200));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_that_refuses_resets_new_connections() {
+    let broker = EmbeddedBroker::start().await.unwrap();
+    broker.create_topic("t", TopicConfig::normal(1));
+    let old = connect(&broker).await;
+    old.route("t").await.unwrap();
+    broker.refuse_connections(0, true);
+    let new = connect(&broker).await;
+    new.route("t").await.unwrap_err();
+    old.route("t").await.unwrap();
+    broker.refuse_connections(0, false);
+    new.route("t").await.unwrap();
 }

@@ -5,8 +5,15 @@
     reason = "tests"
 )]
 
+mod arbiters;
+mod cast;
+mod chaos;
+mod dynamic;
+mod groups;
+mod liveness;
 mod probe;
 mod restarting;
 mod stopping;
 mod timers;
 mod traps;
+mod usage;

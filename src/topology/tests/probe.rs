@@ -2,21 +2,22 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, mpsc},
     time::Duration,
 };
 
 use actix::{Actor, Addr, Context, Handler, Message, Running, Supervised};
-use tokio::task::LocalSet;
+use tokio::{sync::watch, task::LocalSet};
 
 use crate::topology::{
     Backoff, Intensity, Place,
+    liveness::Ping,
     scope::Scope,
     supervisor::{Child, ChildPolicy, supervise},
     tasks::Tasks,
 };
 
-type Act = Arc<dyn Fn(&mut Probe, &mut Context<Probe>) + Send + Sync>;
+pub(super) type Act = Arc<dyn Fn(&mut Probe, &mut Context<Probe>) + Send + Sync>;
 
 /// What survives restarts: the diary, and what to do in which hook.
 #[derive(Clone, Default)]
@@ -33,6 +34,10 @@ impl Script {
     {
         self.hooks.insert(hook, Arc::new(act));
         self
+    }
+
+    pub(super) fn hook(&self, hook: &str) -> Option<Act> {
+        self.hooks.get(hook).cloned()
     }
 
     /// Refuses to stop when asked.
@@ -78,7 +83,7 @@ pub(super) struct Probe {
 struct DropHook(Option<Act>);
 
 impl Probe {
-    fn new(script: Script, scope: Scope) -> Self {
+    pub(super) fn new(script: Script, scope: Scope) -> Self {
         let dropped = DropHook(script.hooks.get("drop").cloned());
         let tasks = scope.tasks();
         Self {
@@ -136,6 +141,12 @@ impl Supervised for Probe {
     }
 }
 
+impl Handler<Ping> for Probe {
+    type Result = ();
+
+    fn handle(&mut self, _: Ping, _: &mut Self::Context) {}
+}
+
 /// Runs a closure in the actor; the reply is how many messages this generation has handled.
 pub(super) struct Do(Act);
 
@@ -166,6 +177,19 @@ pub(super) fn nothing() -> Do {
 
 pub(super) fn panics() -> Do {
     act(|_, _| panic!("boom"))
+}
+
+/// Blocks the actor's thread until the value that is returned is dropped.
+pub(super) async fn block(addr: &Addr<Probe>) -> mpsc::Sender<()> {
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Mutex::new(blocked);
+    let (reached, mut blocks) = watch::channel(false);
+    addr.do_send(act(move |_, _| {
+        reached.send_replace(true);
+        let _ = blocked.lock().unwrap().recv();
+    }));
+    blocks.wait_for(|blocks| *blocks).await.unwrap();
+    release
 }
 
 /// Restarts up to `restarts` times, after exactly 100 ms, 200 ms, ….

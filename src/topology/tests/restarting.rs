@@ -7,8 +7,11 @@ use tokio::{sync::watch, time::Instant};
 
 use super::probe::{Probe, Script, act, handled, nothing, on_arbiter, panics, policy};
 use crate::topology::{
-    ChildState, Exit, LifeEventKind, Restart, Stop, control::Status, event::Events,
-    supervisor::ChildPolicy, tasks::Generation,
+    ChildState, Exit, LifeEventKind, Restart, Stop,
+    control::{ChildControl, Status},
+    event::Events,
+    supervisor::ChildPolicy,
+    tasks::Generation,
 };
 
 fn boom() -> Exit {
@@ -258,6 +261,33 @@ async fn an_injected_panic_is_a_crash_like_any_other() {
         child.control.inject_panic();
         let exit = child.control.stopped().await;
         assert_eq!(exit, Exit::Panicked("injected panic".into()));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_reported_too_late_does_not_end_the_next_generation() {
+    struct Late(ChildControl);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            self.0.fail("too late");
+        }
+    }
+    on_arbiter(async {
+        let child = Script::default().start_here(policy(0));
+        let spawn = act(|probe, _| {
+            let late = Late(probe.scope.control().clone());
+            probe.tasks.spawn(async move {
+                std::future::pending::<()>().await;
+                drop(late);
+            });
+        });
+        child.addr.send(spawn).await.unwrap();
+        tokio::task::yield_now().await;
+        child.control.restart();
+        assert_eq!(handled(&child.addr).await, 1);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(child.control.state(), ChildState::Running);
     })
     .await;
 }

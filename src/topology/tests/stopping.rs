@@ -129,6 +129,20 @@ async fn a_second_shorter_stop_shortens_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_longer_stop_gives_no_more_time() {
+    on_arbiter(async {
+        let child = Script::default().lingers().start_here(policy(5));
+        handled(&child.addr).await;
+        let start = Instant::now();
+        child.control.request_stop(Stop::Within(3 * SECOND));
+        tokio::time::sleep(SECOND).await;
+        child.control.stop(Stop::Within(60 * SECOND)).await.unwrap();
+        assert_eq!(start.elapsed().as_secs(), 3);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn stopped_at_once_an_actor_runs_no_hook() {
     on_arbiter(async {
         let script = Script::default();
@@ -147,6 +161,21 @@ async fn stopped_before_it_came_up_an_actor_runs_no_hook() {
         let child = script.start_here(policy(5));
         child.control.stop(Stop::default()).await.unwrap();
         assert_eq!(script.diary(), ["build", "dropped"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_before_it_came_up_again_an_actor_runs_no_hook() {
+    on_arbiter(async {
+        let script = Script::default().on("restarting", |probe, _| {
+            probe.scope.control().request_stop(Stop::default());
+        });
+        let child = script.start_here(policy(5));
+        child.addr.do_send(panics());
+        assert_eq!(child.control.stopped().await, Exit::Shutdown);
+        let diary = ["build", "started", "restarting", "dropped"];
+        assert_eq!(script.diary(), diary);
     })
     .await;
 }

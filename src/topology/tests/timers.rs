@@ -127,6 +127,7 @@ async fn a_task_knows_its_generation() {
             let expected = 1 + probe.script.count("restarting") as u64;
             assert_eq!(probe.tasks.generation(), Generation(expected));
             assert_eq!(probe.scope.generation(), Generation(expected));
+            assert_eq!(&**probe.scope.path(), "probe");
         });
         let child = script.start_here(policy(3));
         for _ in 0..3 {

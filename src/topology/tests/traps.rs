@@ -7,7 +7,7 @@ use std::{
 
 use actix::{Actor, ActorContext, Arbiter, AsyncContext, Context, System};
 
-use super::probe::{Probe, Script, act, handled, nothing, on_arbiter, panics, policy};
+use super::probe::{Probe, Script, act, block, handled, nothing, on_arbiter, panics, policy};
 use crate::topology::{Backoff, Exit, Place, Stop, live::LiveCounts, supervisor::ChildPolicy};
 
 #[tokio::test(start_paused = true)]
@@ -77,7 +77,10 @@ async fn a_panic_in_started_counts_as_a_failed_start() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_while_building_is_final_and_frees_everyone_waiting() {
     on_arbiter(async {
-        let script = Script::default().on("build", |_, _| panic!("no spec"));
+        let script = Script::default().on("build", |probe, _| {
+            probe.tasks.spawn(std::future::pending());
+            panic!("no spec");
+        });
         let live = LiveCounts::default();
         let child = script.start_here(ChildPolicy {
             live: live.clone(),
@@ -86,8 +89,8 @@ async fn a_panic_while_building_is_final_and_frees_everyone_waiting() {
         let waiting = child.addr.send(nothing());
         let exit = child.control.stopped().await;
         assert_eq!(exit, Exit::Panicked("no spec".into()));
+        assert_eq!((live.actors(), live.tasks()), (0, 0));
         assert!(waiting.await.is_err());
-        assert_eq!(live.actors(), 0);
     })
     .await;
 }
@@ -242,15 +245,10 @@ fn a_blocked_thread_does_not_block_who_stops_it() {
     System::new().block_on(async {
         let arbiter = Arbiter::new();
         let child = Script::default().start(&Place::Arbiter(arbiter.handle()), policy(0));
-        let (release, blocked) = mpsc::channel::<()>();
-        let blocked = Mutex::new(blocked);
-        let (reached, blocks) = tokio::sync::watch::channel(false);
-        child.addr.do_send(act(move |_, _| {
-            reached.send_replace(true);
-            let _ = blocked.lock().unwrap().recv();
-        }));
-        blocks.clone().wait_for(|blocks| *blocks).await.unwrap();
+        let release = block(&child.addr).await;
+        tokio::time::pause();
         assert_eq!(child.control.stop(Stop::Now).await, None);
+        tokio::time::resume();
         drop(release);
         assert_eq!(child.control.stopped().await, Exit::Shutdown);
         arbiter.stop();

@@ -1,0 +1,64 @@
+//! Noticing an actor that lives but does not answer.
+
+use std::time::Duration;
+
+use actix::{Actor, Addr, Context, Handler, Message};
+use tokio::time::{sleep, timeout};
+
+use super::{ChildState, Exit, Place, control::ChildControl};
+
+/// Asks an actor whether it still handles messages. From its liveness check.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ping;
+
+impl Message for Ping {
+    type Result = ();
+}
+
+/// How an actor is checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Liveness {
+    /// Time from an answer to the next question.
+    pub(crate) every: Duration,
+    /// Time for an answer. The question waits behind the mailbox like any message, so this has
+    /// to be above the longest backlog that is still well.
+    pub(crate) within: Duration,
+}
+
+impl Liveness {
+    /// Checks an actor until it ends for good. A generation that does not answer in time ends as
+    /// [`Exit::Unresponsive`], and the policy decides what follows.
+    ///
+    /// It works on an actor that waits for ever, not on one that blocks its thread: nothing
+    /// can end that from outside. `place` should be another thread than the actor's.
+    pub(crate) fn watch_over<A>(self, place: &Place, addr: Addr<A>, control: ChildControl)
+    where
+        A: Actor<Context = Context<A>> + Handler<Ping>,
+    {
+        place.spawn(move || async move {
+            tokio::select! {
+                _ = control.stopped() => {}
+                () = self.check(addr, &control) => {}
+            }
+        });
+    }
+
+    async fn check<A>(self, addr: Addr<A>, control: &ChildControl)
+    where
+        A: Actor<Context = Context<A>> + Handler<Ping>,
+    {
+        loop {
+            sleep(self.every).await;
+            let asked = control.generation();
+            if control.state() != ChildState::Running {
+                continue;
+            }
+            let answer = timeout(self.within, addr.send(Ping)).await;
+            // A lost reply is an answer too: the crash that lost it is known already.
+            let silent = answer.is_err() && control.generation() == asked;
+            if silent && control.state() == ChildState::Running {
+                control.end_generation(Exit::Unresponsive);
+            }
+        }
+    }
+}
