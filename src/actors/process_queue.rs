@@ -68,6 +68,13 @@ impl State {
     }
 }
 
+impl State {
+    /// In order, one handler at a time.
+    fn may_start(&self) -> bool {
+        !self.fifo || !self.lane_busy
+    }
+}
+
 impl ProcessQueueActor {
     pub(crate) fn new(spec: QueueSpec, scope: Scope) -> Self {
         let state = State::new(&scope);
@@ -79,7 +86,7 @@ impl ProcessQueueActor {
         if self.state.draining {
             return;
         }
-        while !self.state.waiting.is_empty() && !(self.state.fifo && self.state.lane_busy) {
+        while !self.state.waiting.is_empty() && self.state.may_start() {
             match self.spec.consumption.handlers.clone().try_acquire_owned() {
                 Ok(permit) => self.start_handler(permit, queue),
                 Err(_) => return self.ask_for_permit(queue),
@@ -282,7 +289,7 @@ impl Handler<PermitGranted> for ProcessQueueActor {
 
     fn handle(&mut self, message: PermitGranted, ctx: &mut Self::Context) {
         self.state.asking = false;
-        if !self.state.draining && !(self.state.fifo && self.state.lane_busy) {
+        if !self.state.draining && self.state.may_start() {
             self.start_handler(message.permit, &ctx.address());
         }
         self.dispatch(&ctx.address());

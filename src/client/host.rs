@@ -20,7 +20,7 @@ const FIRST_IDLE_CHECK: Duration = Duration::from_secs(5);
 /// Control actors and connections have a thread of their own, so that no handler and no flood of
 /// messages can hold back a heartbeat.
 #[derive(Debug)]
-pub struct Host {
+pub(crate) struct Host {
     pub(crate) io: Place,
     pub(crate) data: Place,
     pub(crate) pool: Arc<ChannelPool>,

@@ -2,11 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{
-    ShutdownReport,
-    consumption::Consumption,
-    shutdown::{abandon, shutdown},
-};
+use super::{ShutdownReport, consumption::Consumption, shutdown::abandon};
 use crate::Error;
 
 /// A running push consumer. Cheap to clone, usable from any thread.
@@ -44,7 +40,7 @@ impl PushConsumer {
     /// Called from inside a handler it waits for that handler, so `grace` runs out. Calling it
     /// again gives the same report. Cancel safe: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
-        shutdown(&self.0.consumption, grace).await
+        self.0.consumption.ending.end(grace).await
     }
 
     /// Waits until the consumer has failed for good, because a part of it failed more often than

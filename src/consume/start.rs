@@ -1,12 +1,10 @@
 //! Starting a push consumer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    PushConsumer, PushConsumerSpec,
-    consumption::Consumption,
-    settings::ConsumerRole,
-    shutdown::{closer, undo},
+    PushConsumer, PushConsumerSpec, consumption::Consumption, settings::ConsumerRole,
+    shutdown::closer,
 };
 use crate::{
     Result,
@@ -54,7 +52,7 @@ impl Start for PushConsumerSpec {
         member.host.io.spawn(move || closer(closing));
         let handle = PushConsumer::new(consumption.clone());
         if let Err(error) = fetch_routes(&member, &routes, &topics).await {
-            undo(&consumption).await;
+            consumption.ending.end(Duration::ZERO).await;
             return Err(error);
         }
         consumer.addr.do_send(Begin);

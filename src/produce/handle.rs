@@ -4,11 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use actix::{Addr, Recipient};
 
-use super::{
-    ProducerShutdownReport, SendReceipt,
-    publication::Publication,
-    shutdown::{abandon, shutdown},
-};
+use super::{ProducerShutdownReport, SendReceipt, publication::Publication, shutdown::abandon};
 use crate::{Error, Message, Result, actors::ProducerActor, messages::producer::SendMessage};
 
 /// A running producer. Cheap to clone, usable from any thread.
@@ -79,7 +75,7 @@ impl Producer {
     ///
     /// Calling it again gives the same report. Cancel safe: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> ProducerShutdownReport {
-        shutdown(&self.0.publication, grace).await
+        self.0.publication.end(grace).await
     }
 
     /// Waits until the producer has failed for good, because a part of it failed more often than

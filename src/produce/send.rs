@@ -39,7 +39,16 @@ impl Publication {
             }
             (entered, _) => entered,
         };
-        self.dispatch(message, room?, started).await
+        let room = room.map_err(|error| self.explain(error))?;
+        self.dispatch(message, room, started).await
+    }
+
+    /// A producer that failed for good says so, rather than that it is closed.
+    fn explain(&self, error: Error) -> Error {
+        match (error.kind(), self.member.failure()) {
+            (ErrorKind::Closed, Some(failure)) => failure,
+            _ => error,
+        }
     }
 
     /// Sends messages side by side as far as there is room. The budget of each begins when it
@@ -65,7 +74,8 @@ impl Publication {
     }
 
     async fn begin(&self, message: Message, room: Result<Room<'_>>) -> Result<SendReceipt> {
-        self.dispatch(message, room?, Instant::now()).await
+        let room = room.map_err(|error| self.explain(error))?;
+        self.dispatch(message, room, Instant::now()).await
     }
 
     /// Sends a message that has its room, until it is cut off by the end of the producer.

@@ -5,8 +5,6 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use tokio::sync::watch;
-
 use crate::{gate::Witness, model::Endpoints};
 
 /// The life of one session, as seen from outside; it outlasts restarts of the actor.
@@ -18,7 +16,7 @@ pub(crate) struct SessionLife {
     endpoints: Endpoints,
     generation: AtomicU64,
     /// The generation whose settings are applied; 0 for none.
-    applied: watch::Sender<u64>,
+    applied: AtomicU64,
 }
 
 impl SessionLife {
@@ -26,7 +24,7 @@ impl SessionLife {
         Arc::new(Self {
             endpoints,
             generation: AtomicU64::new(0),
-            applied: watch::Sender::new(0),
+            applied: AtomicU64::new(0),
         })
     }
 
@@ -40,18 +38,8 @@ impl SessionLife {
 
     /// Whether receives and sends may go there now.
     pub(crate) fn is_ready(&self) -> bool {
-        *self.applied.borrow() == self.generation() && self.generation() > 0
-    }
-
-    /// Waits until [`is_ready`](Self::is_ready). Cancel safe.
-    pub(crate) async fn ready(&self) {
-        let mut applied = self.applied.subscribe();
-        while !self.is_ready() {
-            if applied.changed().await.is_err() {
-                // The sender lives as long as `self`.
-                return;
-            }
-        }
+        let generation = self.generation();
+        generation > 0 && self.applied.load(Ordering::Acquire) == generation
     }
 
     /// The witness of the current generation, if its settings are applied.
@@ -65,14 +53,14 @@ impl SessionLife {
     /// Ends the current generation; nothing is applied in the next one yet.
     pub(super) fn next_generation(&self) -> u64 {
         let next = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
-        self.applied.send_replace(0);
+        self.applied.store(0, Ordering::Release);
         next
     }
 
     /// The settings of the current generation are applied.
     pub(super) fn apply(self: &Arc<Self>) -> SettingsApplied {
         let generation = self.generation();
-        self.applied.send_replace(generation);
+        self.applied.store(generation, Ordering::Release);
         SettingsApplied {
             life: self.clone(),
             generation,
@@ -87,12 +75,6 @@ pub(crate) struct SettingsApplied {
     generation: u64,
 }
 
-impl SettingsApplied {
-    pub(crate) fn life(&self) -> &Arc<SessionLife> {
-        &self.life
-    }
-}
-
 impl Witness for SettingsApplied {
     fn is_current(&self) -> bool {
         self.life.generation() == self.generation && self.life.is_ready()
@@ -105,8 +87,8 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_witness_ends_with_its_generation() {
+    #[test]
+    fn a_witness_ends_with_its_generation() {
         let life = SessionLife::new(Endpoints::parse("10.0.0.1:8081").unwrap());
         assert!(
             !life.is_ready(),
@@ -115,7 +97,6 @@ mod tests {
         life.next_generation();
         let witness = life.apply();
         assert!(witness.is_current() && life.is_ready());
-        life.ready().await;
         life.next_generation();
         assert!(!witness.is_current() && !life.is_ready());
         assert!(life.apply().is_current() && !witness.is_current());

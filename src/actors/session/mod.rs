@@ -71,6 +71,8 @@ struct Stream {
 struct State {
     stream: Option<Stream>,
     streams: u64,
+    /// Whether the settings changed while the stream was being opened with the older ones.
+    changed: bool,
     waiting: Vec<oneshot::Sender<Result<SettingsApplied>>>,
     reopening: Reopening,
     heartbeats: bool,
@@ -86,6 +88,7 @@ impl State {
         Self {
             stream: None,
             streams: 0,
+            changed: false,
             waiting: Vec::new(),
             reopening: Reopening::new(spec.member.config.environment.rng()),
             heartbeats: false,
@@ -106,6 +109,7 @@ impl SessionActor {
     /// Opens the next stream; its settings have to be answered within their time.
     fn open(&mut self, session: Addr<Self>) {
         self.state.streams += 1;
+        self.state.changed = false;
         let stream = self.state.streams;
         let cancel = CancellationToken::new();
         self.state.stream = Some(Stream {
@@ -143,6 +147,11 @@ impl SessionActor {
             .stream
             .as_ref()
             .is_some_and(|current| current.number == stream)
+    }
+
+    fn is_open(&self) -> bool {
+        let stream = self.state.stream.as_ref();
+        stream.is_some_and(|stream| stream.outgoing.is_some())
     }
 
     fn write(&self, command: pb::TelemetryCommand) {
@@ -316,6 +325,9 @@ impl Handler<StreamOpened> for SessionActor {
             && stream.number == message.stream
         {
             stream.outgoing = Some(message.outgoing);
+            if std::mem::take(&mut self.state.changed) {
+                self.write(stream::settings_command(&self.spec.member));
+            }
         }
     }
 }
@@ -423,8 +435,13 @@ impl Handler<SyncSettings> for SessionActor {
     type Result = ();
 
     fn handle(&mut self, _: SyncSettings, _: &mut Self::Context) {
-        // Without a stream there is nothing to do: the next one starts with the settings.
-        self.write(stream::settings_command(&self.spec.member));
+        // Without a stream there is nothing to do: the next one starts with the settings. One
+        // that is being opened has started with the older ones.
+        self.state.changed = true;
+        if self.is_open() {
+            self.state.changed = false;
+            self.write(stream::settings_command(&self.spec.member));
+        }
     }
 }
 
