@@ -115,12 +115,6 @@ impl Publication {
         }
     }
 
-    /// Takes no more messages, and says whether this is the first who wants the producer to end.
-    pub(super) fn want_end(&self, grace: Duration) -> bool {
-        self.in_flight.close();
-        self.ending.want(grace)
-    }
-
     /// Has the producer end and waits for the report.
     pub(super) async fn end(&self, grace: Duration) -> ProducerShutdownReport {
         self.in_flight.close();

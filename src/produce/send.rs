@@ -96,7 +96,7 @@ impl Publication {
         let sent = delivered.unwrap_or_else(|| {
             stats.cut_off.one();
             let end = "the producer was shut down before the message was sent";
-            Err(Error::new(ErrorKind::Closed, end))
+            Err(self.explain(Error::new(ErrorKind::Closed, end)))
         });
         let sent = sent.map_err(|error| journey.give_up(error, Instant::now()));
         match &sent {

@@ -32,7 +32,7 @@ pub(super) async fn closer(publication: Arc<Publication>) {
 
 /// The handle was dropped: takes leave without waiting for anything.
 pub(super) fn abandon(publication: &Publication) {
-    if publication.want_end(Duration::ZERO) {
+    if publication.ending.want(Duration::ZERO) {
         tracing::warn!(member = %publication.member.path, "producer dropped without shutdown");
     }
 }
@@ -44,6 +44,7 @@ async fn run(publication: &Arc<Publication>, grace: Duration) -> ProducerShutdow
         in_flight,
         ..
     } = &**publication;
+    in_flight.close();
     let deadline = Instant::now() + grace;
     let ended = || stats.sent.get() + stats.failed.get();
     let before = ended();

@@ -637,7 +637,10 @@ fn after_a_part_gave_up_sends_fail_with_its_error() {
         };
         assert_eq!(failed.kind(), ErrorKind::GaveUp);
         let error = refused(producer.send(message("t", "x")).await);
-        assert!(error.kind() == ErrorKind::GaveUp && error.is_definite());
+        assert!(
+            error.kind() == ErrorKind::GaveUp && error.is_definite(),
+            "{error}"
+        );
         assert!(producer.shutdown(secs(1)).await.in_time);
     });
 }
