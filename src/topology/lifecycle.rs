@@ -169,7 +169,7 @@ impl<L: Life> Supervision<L> {
         // One that was never polled has nothing to wind down.
         let mut hooks = self.begun && stop != Stop::Now;
         if hooks {
-            self.life.ask_to_stop();
+            self.life.ask_to_stop(stop.limit());
         }
         while hooks {
             match timeout_at(until, poll_fn(|cx| self.pulse(cx))).await {

@@ -55,13 +55,7 @@ fn a_day_of_idling_costs_the_calls_of_the_traffic_table() {
             within(&traffic, "Heartbeat", node, DAY / 10 - 100, DAY / 10 + 1);
             // One stream for the whole day, and the settings on it every five minutes.
             within(&traffic, "Telemetry", node, DAY / 300 - 5, DAY / 300 + 2);
-            within(
-                &traffic,
-                "ReceiveMessage",
-                node,
-                DAY / 20 - 50,
-                DAY / 19,
-            );
+            within(&traffic, "ReceiveMessage", node, DAY / 20 - 50, DAY / 19);
             assert_eq!(broker.live(node).telemetry_streams, 1, "one stream a node");
         }
         within(&traffic, "QueryRoute", 0, DAY / 30 - 20, DAY / 30 + 2);

@@ -11,7 +11,7 @@ mod consuming;
 mod crashes;
 mod harness;
 mod life;
+mod producer;
 mod refusals;
 #[cfg(feature = "tls")]
 mod tls;
-mod producer;
