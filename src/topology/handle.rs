@@ -113,7 +113,8 @@ impl TopologyHandle {
         added.map(drop).map_err(|error| match error {
             AddError::NameTaken => Error::invalid(format!("{path}: {error}")),
             AddError::NotStarted(exit) => {
-                Error::new(ErrorKind::GaveUp, format!("{path} did not start: {exit}"))
+                let text = format!("{path} did not start: {exit}");
+                self.records.start_error(text, &exit)
             }
             AddError::Closed => Error::closed(self.name()),
         })

@@ -214,6 +214,10 @@ impl<L: Life> Supervision<L> {
         self.report.down(exit.clone());
         loop {
             match self.shared.orders.next().await {
+                // A group that gives up on a child stops it along with all others.
+                Order::Stop(_) if self.shared.orders.take_give_up() => {
+                    return Next::Done(ChildState::GaveUp(exit));
+                }
                 Order::Stop(_) => return Next::Done(ChildState::Stopped(Exit::Shutdown)),
                 Order::Turn(Turn::End) => return Next::Done(ChildState::Stopped(exit)),
                 Order::Turn(Turn::GiveUp) => return Next::Done(ChildState::GaveUp(exit)),

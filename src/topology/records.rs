@@ -5,7 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{Error, ProducerShutdownReport, ShutdownReport};
+use super::Exit;
+use crate::{Error, ErrorKind, ProducerShutdownReport, ShutdownReport};
 
 /// What a producer or consumer reported when it was shut down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +33,21 @@ impl Records {
         self.kept().failure = Some(error);
     }
 
-    pub(super) fn last_failure(&self) -> Option<Error> {
-        self.kept().failure.clone()
+    /// The error of a member that this exit tells of.
+    fn cause_of(&self, exit: &Exit) -> Option<Error> {
+        let told = |error: &Error| match exit {
+            Exit::Failed(text) => text.ends_with(&error.to_string()),
+            _ => false,
+        };
+        self.kept().failure.clone().filter(told)
+    }
+
+    /// The error of a start that ended so.
+    pub(super) fn start_error(&self, text: String, exit: &Exit) -> Error {
+        match self.cause_of(exit) {
+            Some(cause) => Error::new(cause.kind(), text).caused_by(cause),
+            None => Error::new(ErrorKind::GaveUp, text),
+        }
     }
 
     pub(super) fn reported(&self, path: Arc<str>, report: MemberReport) {

@@ -7,7 +7,7 @@ use super::{
     group::{Group, GroupSpec},
     supervisor::ChildPolicy,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// A tree of an application's own actors, producers and consumers, supervised together.
 ///
@@ -121,8 +121,8 @@ impl Topology {
     ///
     /// # Errors
     /// Names the child that did not come up; those before it are stopped again. The kind is that
-    /// of the producer's or consumer's error, or [`GaveUp`](ErrorKind::GaveUp) for an actor.
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument), before anything is started: a bad name,
+    /// of the producer's or consumer's error, or [`GaveUp`](crate::ErrorKind::GaveUp) for an actor.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), before anything is started: a bad name,
     /// two children of one name, or a consumer whose handler is a [`ChildRef`](crate::ChildRef)
     /// that no child bears.
     pub async fn start(self) -> Result<TopologyHandle> {
@@ -134,7 +134,11 @@ impl Topology {
         let undo = Undo(Some(&group));
         if let Err(exit) = group.up().await {
             group.exited().await;
-            return Err(start_error(&self.name, &exit, records.last_failure()));
+            let text = match &exit {
+                Exit::Failed(child) => format!("{}: {child}", self.name),
+                exit => format!("{}: {exit}", self.name),
+            };
+            return Err(records.start_error(text, &exit));
         }
         undo.not_any_more();
         Ok(TopologyHandle::new(group, events, records))
@@ -170,17 +174,6 @@ impl Topology {
             child.check()?;
         }
         Ok(())
-    }
-}
-
-fn start_error(name: &str, exit: &Exit, cause: Option<Error>) -> Error {
-    let text = match exit {
-        Exit::Failed(child) => format!("{name}: {child}"),
-        exit => format!("{name}: {exit}"),
-    };
-    match cause {
-        Some(cause) => Error::new(cause.kind(), text).caused_by(cause),
-        None => Error::new(ErrorKind::GaveUp, text),
     }
 }
 

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod actors;
 mod consuming;
 mod crashes;
 mod harness;
@@ -15,3 +16,4 @@ mod producer;
 mod refusals;
 #[cfg(feature = "tls")]
 mod tls;
+mod topology;

@@ -46,7 +46,7 @@ async fn a_period_counts_from_the_end_of_a_run() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_panics_does_not_end_its_timer() {
     on_arbiter(async {
-        let (tasks, _) = tasks();
+        let (tasks, live) = tasks();
         let runs = Rc::new(std::cell::Cell::new(0));
         let count = Rc::clone(&runs);
         tasks.every(SECOND, SECOND, move || {
