@@ -1,9 +1,13 @@
 //! A running topology.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{Stream, StreamExt, stream};
-use tokio::{sync::broadcast::error::RecvError, time::Instant};
+use tokio::sync::broadcast::error::RecvError;
 
 use super::{
     ChildSpec, Exit, LifeEvent, TreeNode,
@@ -28,10 +32,13 @@ pub struct TopologyHandle {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StopReport {
-    /// Whether all children ended within the limit for all.
+    /// Whether all children ended by themselves, each in its time, and no thread was blocked.
     pub in_time: bool,
-    /// What its producers and consumers reported, by path: those that are in it no more
-    /// included, and of one that was restarted, the last.
+    /// The paths of those that were dropped as their time was over. The topology's own is among
+    /// them when that for all was.
+    pub cut_off: BTreeSet<Arc<str>>,
+    /// What its producers and consumers reported, by path; of one that was restarted, the last
+    /// time. Removed ones are not among them.
     pub members: BTreeMap<Arc<str>, MemberReport>,
 }
 
@@ -56,10 +63,11 @@ impl TopologyHandle {
     /// Returns soon after `limit` even where a thread is blocked. Calling it again is no error:
     /// the shorter limit counts. Cancel safe: the stop goes on.
     pub async fn stop(&self, limit: Duration) -> StopReport {
-        let begun = Instant::now();
         let answered = self.group.stop(limit).await.is_some();
+        let cut_off = self.records.all_cut_off();
         StopReport {
-            in_time: answered && begun.elapsed() <= limit,
+            in_time: answered && cut_off.is_empty(),
+            cut_off,
             members: self.records.reports(),
         }
     }
@@ -127,13 +135,18 @@ impl TopologyHandle {
     /// [`InvalidArgument`](ErrorKind::InvalidArgument): it was there from the start.
     /// [`Timeout`](ErrorKind::Timeout): its thread is blocked; it ends when it comes back to life.
     pub async fn remove(&self, name: &str) -> Result<Exit> {
-        self.group.remove(name).await.map_err(|error| {
+        let path = format!("{}/{name}", self.name());
+        let removed = self.group.remove(name).await;
+        if removed.is_ok() {
+            self.records.forget(&path);
+        }
+        removed.map_err(|error| {
             let kind = match error {
                 RemoveError::Unknown => ErrorKind::NotFound,
                 RemoveError::Static => ErrorKind::InvalidArgument,
                 RemoveError::Blocked => ErrorKind::Timeout,
             };
-            Error::new(kind, format!("{}/{name}: {error}", self.name()))
+            Error::new(kind, format!("{path}: {error}"))
         })
     }
 

@@ -1,7 +1,7 @@
-//! What the members of a tree have to say beyond an exit.
+//! What is kept of the children of a tree beyond their exits.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -18,7 +18,8 @@ pub enum MemberReport {
     Producer(ProducerShutdownReport),
 }
 
-/// The error of the member that failed last, and the last report of each, by path.
+/// The error of the member that failed last, the last report of each, and who did not end in
+/// time. Bounded: where names never repeat, some are forgotten.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Records(Arc<Mutex<Kept>>);
 
@@ -26,7 +27,11 @@ pub(crate) struct Records(Arc<Mutex<Kept>>);
 struct Kept {
     failure: Option<Error>,
     reports: BTreeMap<Arc<str>, MemberReport>,
+    cut_off: BTreeSet<Arc<str>>,
 }
+
+/// Of how many children something is kept.
+const KEPT: usize = 1024;
 
 impl Records {
     pub(super) fn failed(&self, error: Error) {
@@ -51,7 +56,31 @@ impl Records {
     }
 
     pub(super) fn reported(&self, path: Arc<str>, report: MemberReport) {
-        self.kept().reports.insert(path, report);
+        let mut kept = self.kept();
+        kept.reports.insert(path, report);
+        if kept.reports.len() > KEPT {
+            kept.reports.pop_first();
+        }
+    }
+
+    /// A child was dropped, for its time to stop was over.
+    pub(super) fn cut_off(&self, path: Arc<str>) {
+        let mut kept = self.kept();
+        kept.cut_off.insert(path);
+        if kept.cut_off.len() > KEPT {
+            kept.cut_off.pop_first();
+        }
+    }
+
+    pub(super) fn all_cut_off(&self) -> BTreeSet<Arc<str>> {
+        self.kept().cut_off.clone()
+    }
+
+    /// Forgets a child that is in the tree no more.
+    pub(super) fn forget(&self, path: &str) {
+        let mut kept = self.kept();
+        kept.reports.remove(path);
+        kept.cut_off.remove(path);
     }
 
     pub(super) fn reports(&self) -> BTreeMap<Arc<str>, MemberReport> {

@@ -41,7 +41,7 @@ pub(crate) struct ChildPolicy {
     pub(crate) rng: fastrand::Rng,
     pub(crate) live: LiveCounts,
     pub(crate) events: Events,
-    /// What members have to say beyond an exit.
+    /// What is kept beyond exits.
     pub(crate) records: Records,
 }
 

@@ -13,7 +13,7 @@ use actix::{
 use futures::StreamExt;
 use rocketmq_actors::{
     Backoff, ChildRef, ChildSpec, ChildState, ErrorKind, Exit, Intensity, LifeEventKind, Liveness,
-    Ping, Place, Restart, Scope, Strategy, Topology, TopologyHandle,
+    Ping, Place, Restart, Scope, Stop, Strategy, Topology, TopologyHandle,
 };
 
 use super::harness::*;
@@ -64,7 +64,11 @@ impl Actor for Worker {
 
     fn stopping(&mut self, _: &mut Self::Context) -> Running {
         self.diary.write(format!("{} stops", self.name));
-        Running::Stop
+        if self.name == "stubborn" {
+            Running::Continue
+        } else {
+            Running::Stop
+        }
     }
 }
 
@@ -188,6 +192,27 @@ fn children_stop_in_reverse_order_those_added_first() {
         assert!(app.stop(secs(5)).await.in_time);
         let stops = ["late", "d", "c", "b", "a"].map(|name| format!("{name} stops"));
         assert_eq!(diary.read(), stops);
+    });
+}
+
+#[test]
+fn a_child_that_does_not_stop_in_its_time_is_dropped_and_named() {
+    virtually(async {
+        let diary = Diary::default();
+        let refs = ["a", "stubborn"].map(ChildRef::new);
+        let stop = Stop::Within(secs(3));
+        let app = app()
+            .child(diary.child(&refs[0]))
+            .child(diary.child(&refs[1]).stop(stop));
+        let app = app.start().await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let report = app.stop(secs(5)).await;
+        assert_eq!(begun.elapsed().as_secs(), 3);
+        let cut_off: Vec<_> = report.cut_off.iter().map(|path| &**path).collect();
+        assert_eq!((report.in_time, cut_off), (false, vec!["app/stubborn"]));
+        assert!(diary.read().contains(&"a stops".to_owned()));
+        assert!(!refs[1].addr().unwrap().connected());
+        assert_eq!(app.stop(secs(5)).await, report, "the same again");
     });
 }
 
