@@ -60,7 +60,8 @@ impl TopologyHandle {
     /// Stops all children, those that were added first, then in reverse start order; each within
     /// its own time, all within `limit`. Whoever has not ended by then is dropped.
     ///
-    /// Returns soon after `limit` even where a thread is blocked. Calling it again is no error:
+    /// Called from within a child it waits for that child, whose time runs out. Returns soon
+    /// after `limit` even where a thread is blocked. Calling it again is no error:
     /// the shorter limit counts. Cancel safe: the stop goes on.
     pub async fn stop(&self, limit: Duration) -> StopReport {
         let answered = self.group.stop(limit).await.is_some();

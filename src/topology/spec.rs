@@ -51,6 +51,9 @@ pub struct ChildSpec {
 impl ChildSpec {
     /// How long a member may take to stop, unless its spec says otherwise.
     const MEMBER_STOP: Stop = Stop::Within(Duration::from_secs(30));
+    /// How long at most when it only makes way for its next start: its handlers may wait for a
+    /// sibling that is down and waits for it.
+    const MEMBER_MAKES_WAY: Duration = Duration::from_secs(2);
 
     /// A child that `start` starts, at the place and with the path and the policy it is given.
     /// It runs once for each time the *group* is started, on the group's thread; restarts of the
@@ -110,7 +113,9 @@ impl ChildSpec {
     ///
     /// It has failed when its start did, or when it did for good: small mishaps it mends itself.
     /// Its own deadline bounds each start. It is given 30 s to stop, the last of which is for
-    /// taking leave of the servers; the time before is what running handlers may take.
+    /// taking leave of the servers; the time before is what running handlers may take. Where it
+    /// is only restarted along with a sibling they get one second, since they may be waiting for
+    /// that very sibling; deliveries cut off go back to the server.
     pub fn member<S>(name: impl Into<MemberRef<S::Handle>>, client: &Client, spec: S) -> Self
     where
         S: Startable + Clone + Sync + 'static,
@@ -126,6 +131,11 @@ impl ChildSpec {
         let start = move |place: &Place, path: Arc<str>, policy: ChildPolicy| {
             let (member, records) = (member.clone(), policy.records.clone());
             let known = Arc::clone(&path);
+            let limit = policy.stop.limit().min(Self::MEMBER_MAKES_WAY);
+            let policy = ChildPolicy {
+                stop: Stop::Within(limit),
+                ..policy
+            };
             let control = keep_alive(place, path, policy, move |_| {
                 Ok(MemberLife::new(member, known, records))
             });

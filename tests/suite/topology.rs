@@ -7,7 +7,7 @@ use futures::StreamExt;
 use rocketmq_actors::{
     ChildRef, ChildSpec, ChildState, Client, ClientConfig, Deliver, Delivery, ErrorKind, Exit,
     Filter, LifeEventKind, MemberRef, MemberReport, Message, Outcome, Place, Producer,
-    ProducerSpec, PushConsumer, PushConsumerSpec, Strategy, Text, Tls, Topology,
+    ProducerSpec, PushConsumer, PushConsumerSpec, Strategy, Text, Tls, Topology, TopologyHandle,
 };
 use rocketmq_embedded::{EmbeddedBroker, Rpc, TopicConfig};
 
@@ -144,6 +144,36 @@ fn a_crash_of_the_actor_is_a_failed_delivery_and_loses_nothing() {
             .collect();
         assert_eq!(restarts, [1, 0]);
         app.stop(secs(60)).await;
+    });
+}
+
+#[test]
+fn a_consumer_that_is_restarted_with_its_actor_does_not_wait_for_it() {
+    virtually(async {
+        let broker = with_topic().await;
+        store_numbered(&broker, "t", 100).await;
+        let (ledger, seen) = (ChildRef::new("ledger"), Tally::default());
+        let app = app()
+            .strategy(Strategy::RestForOne)
+            .child(Ledger::child(&ledger, &seen, "m42"))
+            .child(ChildSpec::member(
+                "billing",
+                &client(&broker),
+                orders(&ledger),
+            ));
+        let app = app.start().await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let restarts = |app: &TopologyHandle| -> Vec<_> {
+            let tree = app.tree();
+            tree.children.iter().map(|child| child.restarts).collect()
+        };
+        while restarts(&app) != [1, 1] {
+            tokio::time::sleep(millis(50)).await;
+        }
+        assert!(begun.elapsed() < secs(4), "{:?}", begun.elapsed());
+        broker.wait_for(|_| broker.acks().len() == 100).await;
+        assert_eq!(seen.ids(), 100);
+        assert!(app.stop(secs(60)).await.in_time);
     });
 }
 
