@@ -286,10 +286,16 @@ fn running_handlers_finish_within_the_time_that_a_stop_gives() {
             .handler(|_: Delivery| tokio::time::sleep(secs(10)))
             .build()
             .unwrap();
-        let billing = ChildSpec::member("billing", &client(&broker), spec);
-        let app = app().child(billing).start().await.unwrap();
+        let billing = MemberRef::new("billing");
+        let child = ChildSpec::member(&billing, &client(&broker), spec);
+        let app = app().child(child).start().await.unwrap();
         broker.wait_for(|_| broker.deliveries().len() == 4).await;
-        let report = app.stop(secs(60)).await;
+        assert!(billing.get().is_some());
+        let meanwhile = async {
+            tokio::time::sleep(secs(2)).await;
+            assert!(billing.get().is_none(), "nobody finds what is going down");
+        };
+        let (report, ()) = tokio::join!(app.stop(secs(60)), meanwhile);
         assert!(report.in_time);
         assert_eq!(broker.acks().len(), 4, "{report:?}");
     });
