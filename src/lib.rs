@@ -33,6 +33,7 @@ pub use produce::{
     WhenFull,
 };
 pub use topology::{
-    Backoff, ChildState, Exit, Intensity, LifeEvent, LifeEventKind, Place, Restart, Stop, Strategy,
-    TreeNode,
+    Backoff, ChildRef, ChildSpec, ChildState, Exit, Intensity, LifeEvent, LifeEventKind, Liveness,
+    MemberRef, MemberReport, Ping, Place, Restart, Scope, Stop, StopReport, Strategy, Topology,
+    TopologyHandle, TreeNode,
 };

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{ShutdownReport, consumption::Consumption, shutdown::abandon};
-use crate::Error;
+use crate::{Error, MemberReport, client::sealed::Running};
 
 /// A running push consumer. Cheap to clone, usable from any thread.
 ///
@@ -93,6 +93,20 @@ impl PushConsumer {
         } else {
             consumption.member.crash(actor);
         }
+    }
+}
+
+impl Running for PushConsumer {
+    async fn failed(&self) -> Error {
+        self.failed().await
+    }
+
+    async fn shutdown(&self, grace: Duration) -> MemberReport {
+        MemberReport::Consumer(self.shutdown(grace).await)
+    }
+
+    fn abandon(&self) {
+        abandon(&self.0.consumption);
     }
 }
 

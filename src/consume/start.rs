@@ -12,11 +12,15 @@ use crate::{
     client::sealed::{Context, Start},
     member::{Member, fetch_routes},
     messages::consumer::Begin,
-    topology::supervise,
+    topology::{Label, supervise},
 };
 
 impl Start for PushConsumerSpec {
     type Handle = PushConsumer;
+
+    fn refers_to(&self) -> Option<Label> {
+        self.handler.refers_to()
+    }
 
     async fn start(self, on: Context) -> Result<PushConsumer> {
         let topics: Vec<_> = self

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod actors;
 mod behaviours;
 mod consuming;
 mod crashes;
@@ -19,3 +20,4 @@ mod refusals;
 mod shared;
 #[cfg(feature = "tls")]
 mod tls;
+mod topology;
