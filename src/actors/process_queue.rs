@@ -7,6 +7,7 @@ use actix::{
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     consume::{
@@ -211,7 +212,16 @@ async fn handle_in_order(
 }
 
 async fn run_handler(consumption: &Consumption, delivery: Delivery) -> Outcome {
-    let outcome = consumption.handler.run(delivery).await;
+    let span = tracing::info_span!(
+        "process",
+        messaging.system = "rocketmq",
+        messaging.operation.name = "process",
+        messaging.destination.name = delivery.topic(),
+        messaging.consumer.group.name = &*consumption.role.group,
+        messaging.message.id = delivery.message_id(),
+        messaging.rocketmq.message.delivery_attempt = delivery.attempt(),
+    );
+    let outcome = consumption.handler.run(delivery).instrument(span).await;
     let stats = &consumption.stats;
     match &outcome {
         Outcome::Ack => stats.handled.one(),

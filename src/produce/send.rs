@@ -6,6 +6,8 @@ use futures::{FutureExt, StreamExt, future::select_all, stream::FuturesOrdered};
 use rocketmq_proto::v2 as pb;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use tracing::Instrument;
+
 use super::{
     SendReceipt, WhenFull,
     attempts::{Journey, Verdict, judge},
@@ -87,10 +89,17 @@ impl Publication {
     ) -> Result<SendReceipt> {
         let Self { options, stats, .. } = self;
         let mut journey = Journey::new(started, options.send_timeout, options.max_attempts);
+        let span = tracing::info_span!(
+            "send",
+            messaging.system = "rocketmq",
+            messaging.operation.name = "send",
+            messaging.destination.name = message.topic(),
+            messaging.message.id = tracing::field::Empty,
+        );
         let delivered = self
             .in_flight
             .cut
-            .run_until_cancelled(self.deliver(&message, &mut journey))
+            .run_until_cancelled(self.deliver(&message, &mut journey).instrument(span))
             .await;
         stats.retries.add(journey.retries() as usize);
         let sent = delivered.unwrap_or_else(|| {
@@ -118,6 +127,7 @@ impl Publication {
         // One time and one id for all attempts: a delay does not shift, and a copy is recognised.
         let now = self.member.config.environment.clock.now();
         let id = self.ids.next_id(now);
+        tracing::Span::current().record("messaging.message.id", id.as_str());
         let mut stamp = Stamp {
             namespace: &self.member.config.namespace,
             message_id: id.as_str(),
