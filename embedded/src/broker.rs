@@ -210,7 +210,7 @@ impl EmbeddedBroker {
         };
         let mut live = node.live();
         if self.cluster().options.in_memory {
-            live.listening = !node.running().is_cancelled();
+            live.listening = !node.refuses();
         }
         live
     }

@@ -138,7 +138,7 @@ impl Cluster {
             } else {
                 state.standings.forgotten(client);
             }
-            state.clients.remove(client).is_some()
+            state.remove_client(client)
         };
         self.release(&node.holder(client), delay);
         known

@@ -1,11 +1,15 @@
 //! Interfering with clients: commands, broken streams, lost settings.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use rocketmq_proto::v2 as pb;
 use tonic::Status;
 
 use crate::broker::EmbeddedBroker;
 use crate::cluster::RETURN_DELAY;
 use crate::node::Observer;
+use crate::service::Port;
 
 /// How a telemetry stream is closed.
 #[derive(Clone, Debug)]
@@ -20,6 +24,30 @@ pub enum Close {
 }
 
 impl EmbeddedBroker {
+    /// Stores messages on a node as if a producer had sent them in one call, which the record
+    /// does not have. On a node that does not exist nothing is stored.
+    ///
+    /// # Errors
+    ///
+    /// The status a producer would have got.
+    pub fn put(
+        &self,
+        node: usize,
+        messages: Vec<pb::Message>,
+    ) -> Result<Vec<pb::SendResultEntry>, pb::Status> {
+        let Some(node) = self.node(node) else {
+            return Ok(Vec::new());
+        };
+        let port = Port {
+            cluster: Arc::clone(self.cluster()),
+            node: Arc::clone(node),
+            connection: node.running(),
+            number: self.cluster().number(),
+        };
+        let sent = port.take_in(pb::SendMessageRequest { messages })?;
+        Ok(sent.entries)
+    }
+
     /// Sends a command on the telemetry streams of a client, on all nodes. Says on how many: a
     /// stream whose client reads nothing may be full.
     pub fn push_command(&self, client_id: &str, command: &pb::TelemetryCommand) -> usize {
@@ -62,6 +90,14 @@ impl EmbeddedBroker {
     pub fn forget_settings(&self, node: usize, client_id: &str) -> bool {
         self.node(node)
             .is_some_and(|node| self.cluster().forget(node, client_id, false, RETURN_DELAY))
+    }
+
+    /// While on, a node takes no new connections; those it has, and its clients' settings, stay.
+    /// A real port takes them and resets them at once.
+    pub fn refuse_connections(&self, node: usize, on: bool) {
+        if let Some(node) = self.node(node) {
+            node.refusing.store(on, Ordering::Release);
+        }
     }
 
     /// Cuts all connections of a node; it goes on to take new ones.

@@ -1,14 +1,15 @@
 //! Looking at messages.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use rocketmq_proto::v2 as pb;
-use std::collections::HashMap;
 use tokio::time::Instant;
 
 use crate::broker::EmbeddedBroker;
 use crate::history::{Acknowledged, Delivery};
 use crate::store::dead_letters::dead_letter_topic;
-use crate::store::log::Entry;
+use crate::store::log::{Entry, Log};
 
 /// How many messages of a topic are where, for one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl EmbeddedBroker {
             let Some(topic) = state.store.topics.get(topic) else {
                 continue;
             };
-            let stored: usize = topic.queues.iter().map(|log| log.iter().count()).sum();
+            let stored: usize = topic.queues.iter().map(Log::len).sum();
             counts.stored += stored;
             match topic.groups.get(group) {
                 Some(group) => {

@@ -1,6 +1,7 @@
 //! A node: one endpoint with its table of settings, and one broker with its messages.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live::{Gauge, Live, Open};
 use crate::standing::Standings;
-use crate::store::timers::Event;
+use crate::store::timers::{Event, TimerKey};
 use crate::store::{Holder, Store};
 use crate::wire::Valve;
 
@@ -21,6 +22,7 @@ use crate::wire::Valve;
 pub(crate) struct Client {
     pub(crate) settings: Arc<pb::Settings>,
     pub(crate) last_seen: Instant,
+    expiry: TimerKey,
 }
 
 impl Client {
@@ -73,6 +75,8 @@ pub(crate) struct Node {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) valve: Arc<Valve>,
+    /// Whether new connections are turned away.
+    pub(crate) refusing: AtomicBool,
     /// Cuts all connections there are.
     pub(crate) reset: Notify,
     pub(crate) listeners: Gauge,
@@ -97,6 +101,7 @@ impl Node {
             host,
             port,
             valve: Arc::default(),
+            refusing: AtomicBool::new(false),
             reset: Notify::new(),
             listeners: Gauge::default(),
             connections: Gauge::default(),
@@ -120,6 +125,11 @@ impl Node {
 
     pub(crate) fn open(self: &Arc<Self>, gauge: fn(&Node) -> &Gauge) -> Open {
         Open::new(self, gauge)
+    }
+
+    /// Whether new connections are turned away.
+    pub(crate) fn refuses(&self) -> bool {
+        self.refusing.load(Ordering::Acquire) || self.running().is_cancelled()
     }
 
     /// Cancelled when the node stops.
@@ -194,29 +204,40 @@ pub(crate) fn endpoints(host: String, port: u16) -> pb::Endpoints {
 impl NodeState {
     /// Keeps a client's settings and sees to their expiry.
     pub(crate) fn settle_in(&mut self, id: &str, settings: Arc<pb::Settings>, expiry: Duration) {
-        let now = Instant::now();
+        self.remove_client(id);
+        let id: Arc<str> = id.into();
+        let last_seen = Instant::now();
+        let event = Event::Client {
+            id: Arc::clone(&id),
+        };
         let client = Client {
             settings,
-            last_seen: now,
+            last_seen,
+            expiry: self.store.timers.insert(last_seen + expiry, event),
         };
-        let id: Arc<str> = id.into();
-        if self.clients.insert(Arc::clone(&id), client).is_none() {
-            self.store.timers.insert(now + expiry, Event::Client { id });
-        }
+        self.clients.insert(id, client);
+    }
+
+    /// Says whether there was one.
+    pub(crate) fn remove_client(&mut self, id: &str) -> bool {
+        let Some(client) = self.clients.remove(id) else {
+            return false;
+        };
+        self.store.timers.remove(client.expiry);
+        true
     }
 
     /// Whether the client has been silent for `expiry`; else looks again when it might be.
     pub(crate) fn expired(&mut self, id: &Arc<str>, expiry: Duration) -> bool {
-        let Some(client) = self.clients.get(id) else {
+        let Some(client) = self.clients.get_mut(id) else {
             return false;
         };
         let at = client.last_seen + expiry;
         if at <= Instant::now() {
             return true;
         }
-        self.store
-            .timers
-            .insert(at, Event::Client { id: Arc::clone(id) });
+        let event = Event::Client { id: Arc::clone(id) };
+        client.expiry = self.store.timers.insert(at, event);
         false
     }
 

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::server::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rocketmq_proto::v2::messaging_service_server::MessagingServiceServer;
@@ -24,6 +25,9 @@ const MAX_MESSAGE: usize = 130 * 1024 * 1024;
 
 /// After a failed accept; it fails again at once when descriptors are short.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Streams that a client may give up at one time: more than it is taken to have.
+const MAX_RESETS: usize = 100_000;
 
 /// How many bytes an in-memory pipe holds in each direction.
 const PIPE: usize = 256 * 1024;
@@ -54,7 +58,7 @@ impl Cluster {
             .nodes
             .iter()
             .find(|node| node.host == host && node.port == port)
-            .filter(|node| !node.running().is_cancelled())
+            .filter(|node| !node.refuses())
             .ok_or(io::ErrorKind::ConnectionRefused)?;
         let (near, far) = tokio::io::duplex(PIPE);
         self.serve(node, far, |_| {});
@@ -85,12 +89,29 @@ impl Cluster {
     }
 
     fn accept(self: &Arc<Self>, node: &Arc<Node>, stream: TcpStream) {
+        if node.refuses() {
+            // Dropped, it is reset: the nearest to a refusal that an open port can do.
+            let _ = stream.set_zero_linger();
+            return;
+        }
         // Only latency depends on it.
         let _ = stream.set_nodelay(true);
         self.serve(node, stream, |stream| {
             // Without it the peer sees an orderly end; nothing else is lost.
             let _ = stream.set_zero_linger();
         });
+    }
+
+    fn http(&self, connection: CancellationToken) -> http2::Builder<Spawner> {
+        let mut http = http2::Builder::new(Spawner {
+            tasks: self.tasks.clone(),
+            connection,
+        });
+        http.timer(TokioTimer::new())
+            .max_concurrent_streams(self.options.max_concurrent_streams)
+            .max_pending_accept_reset_streams(MAX_RESETS)
+            .max_local_error_reset_streams(None);
+        http
     }
 
     /// Serves one connection; `cut` prepares the stream for being cut off.
@@ -108,13 +129,6 @@ impl Cluster {
         let service = MessagingServiceServer::new(port)
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE);
-        let spawner = Spawner {
-            tasks: self.tasks.clone(),
-            connection: connection.clone(),
-        };
-        let mut http = hyper::server::conn::http2::Builder::new(spawner);
-        http.timer(TokioTimer::new())
-            .max_concurrent_streams(self.options.max_concurrent_streams);
         let open = node.open(|node| &node.connections);
         let io = TokioIo::new(Wire::new(
             io,
@@ -122,7 +136,9 @@ impl Cluster {
             connection.clone(),
             cut,
         ));
-        let served = http.serve_connection(io, TowerToHyperService::new(service));
+        let served = self
+            .http(connection.clone())
+            .serve_connection(io, TowerToHyperService::new(service));
         let node = Arc::clone(node);
         let cluster = Arc::clone(self);
         self.tasks.spawn(async move {

@@ -153,6 +153,7 @@ impl ConsumerActor {
             consumption: self.consumption.clone(),
             queue,
             subscription,
+            polls: TaskTracker::new(),
             open: TaskTracker::new(),
         };
         let spec = QueueSpec {
@@ -206,8 +207,9 @@ async fn query_assignment(
     let member = &consumption.member;
     let route = get_route(&consumption.routes, topic).await?;
     let access_point = &member.config.endpoints;
-    let at = endpoint_for(&route, access_point, &mut member.config.environment.rng())?;
-    member.ready(&at).await;
+    let mut rng = member.config.environment.rng();
+    let at = endpoint_for(&route, access_point, |at| member.is_ready(at), &mut rng)?;
+    consumption.prepare(&at).await?;
     let request = pb::QueryAssignmentRequest {
         topic: Some(member.resource(topic)),
         group: Some(member.resource(&consumption.role.group)),
@@ -220,18 +222,23 @@ async fn query_assignment(
     Ok(answer.assignments)
 }
 
-/// The access point if it serves the topic, else any master that does.
+/// The access point if it serves the topic, else any master that does; a dead one only where none
+/// is ready.
 fn endpoint_for(
     route: &Route,
     access_point: &Endpoints,
+    is_ready: impl Fn(&Endpoints) -> bool,
     rng: &mut fastrand::Rng,
 ) -> Result<Endpoints> {
-    let candidates: Vec<_> = route
+    let mut candidates: Vec<_> = route
         .readable()
         .map(|queue| &queue.endpoints)
         .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
+    if candidates.iter().any(|at| is_ready(at)) {
+        candidates.retain(|at| is_ready(at));
+    }
     if candidates.contains(&access_point) {
         return Ok(access_point.clone());
     }

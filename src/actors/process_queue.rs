@@ -13,7 +13,7 @@ use crate::{
         Acks, Consumption, Delivery, Lease, Leased, Outcome, Receiver, receive_loop, settle,
     },
     messages::process_queue::{
-        DrainQueue, EndQueue, LaneFree, LoopReport, PermitGranted, Received,
+        DrainQueue, EndQueue, HandBackWaiting, LaneFree, LoopReport, PermitGranted, Received,
     },
     topology::{Scope, Tasks},
 };
@@ -76,6 +76,9 @@ impl ProcessQueueActor {
 
     /// Starts handlers for as long as there are messages and permits.
     fn dispatch(&mut self, queue: &Addr<Self>) {
+        if self.state.draining {
+            return;
+        }
         while !self.state.waiting.is_empty() && !(self.state.fifo && self.state.lane_busy) {
             match self.spec.consumption.handlers.clone().try_acquire_owned() {
                 Ok(permit) => self.start_handler(permit, queue),
@@ -256,7 +259,7 @@ impl Handler<Received> for ProcessQueueActor {
 
     fn handle(&mut self, message: Received, ctx: &mut Self::Context) -> Self::Result {
         if self.state.draining {
-            // Dropped leases are given back.
+            self.state.waiting.extend(message.batch);
             return Box::pin(std::future::ready(()));
         }
         self.state.fifo = message.fifo;
@@ -279,7 +282,7 @@ impl Handler<PermitGranted> for ProcessQueueActor {
 
     fn handle(&mut self, message: PermitGranted, ctx: &mut Self::Context) {
         self.state.asking = false;
-        if !(self.state.fifo && self.state.lane_busy) {
+        if !self.state.draining && !(self.state.fifo && self.state.lane_busy) {
             self.start_handler(message.permit, &ctx.address());
         }
         self.dispatch(&ctx.address());
@@ -317,18 +320,35 @@ impl Handler<DrainQueue> for ProcessQueueActor {
 
     fn handle(&mut self, _: DrainQueue, ctx: &mut Self::Context) {
         self.state.draining = true;
-        self.state.waiting.clear();
         self.state.lane_done = None;
-        if self.spec.consumption.draining.is_cancelled() {
-            // The consumer's drain stops the actor when everything is settled.
-            return;
-        }
-        let (open, queue) = (self.spec.receiver.open.clone(), ctx.address());
-        open.close();
+        let QueueSpec {
+            consumption,
+            receiver,
+            ..
+        } = self.spec.clone();
+        let queue = ctx.address();
         self.state.tasks.spawn(async move {
-            open.wait().await;
+            receiver.polls.close();
+            receiver.polls.wait().await;
+            if consumption.draining.is_cancelled() {
+                // What goes back sooner would come again to a poll of another queue.
+                consumption.polls.wait().await;
+            }
+            // Refused only by a queue that is gone.
+            let _ = queue.send(HandBackWaiting).await;
+            receiver.open.close();
+            receiver.open.wait().await;
             queue.do_send(EndQueue);
         });
+    }
+}
+
+impl Handler<HandBackWaiting> for ProcessQueueActor {
+    type Result = ();
+
+    fn handle(&mut self, _: HandBackWaiting, _: &mut Self::Context) {
+        // Dropped leases are given back.
+        self.state.waiting.clear();
     }
 }
 

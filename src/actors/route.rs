@@ -1,5 +1,8 @@
 //! Topic → route: fetch, gate, commit, publish.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -37,22 +40,24 @@ pub(crate) struct RouteActor {
     state: State,
 }
 
+/// Who waits for a route.
+type Caller = oneshot::Sender<Result<Arc<Route>>>;
+
 /// The committed routes are not here: they outlive a restart, in the member.
 #[derive(Debug)]
 struct State {
     gate: Gate<SettingsApplied>,
     /// Topics whose fetch is under way.
     fetching: BTreeSet<Arc<str>>,
-    waiting: BTreeMap<Arc<str>, Vec<oneshot::Sender<Result<Arc<Route>>>>>,
+    waiting: BTreeMap<Arc<str>, Vec<Caller>>,
     assigned: BTreeSet<Endpoints>,
     tasks: Tasks,
 }
 
 impl State {
-    fn new(member: &Member, scope: &Scope) -> Self {
-        let config = &member.config;
+    fn new(gate: Gate<SettingsApplied>, scope: &Scope) -> Self {
         Self {
-            gate: Gate::new(config.all_endpoints, config.intervals.routes),
+            gate,
             fetching: BTreeSet::new(),
             waiting: BTreeMap::new(),
             assigned: BTreeSet::new(),
@@ -74,7 +79,9 @@ impl RouteActor {
     }
 
     fn new(member: Arc<Member>, scope: Scope) -> Self {
-        let state = State::new(&member, &scope);
+        let config = &member.config;
+        let gate = Gate::new(config.all_endpoints, config.intervals.routes);
+        let state = State::new(gate, &scope);
         Self {
             member,
             scope,
@@ -84,7 +91,9 @@ impl RouteActor {
 
     /// Asks the access point for a route, unless it is being asked already.
     fn fetch(&mut self, topic: &Arc<str>, route_actor: Addr<Self>) {
-        if !self.state.fetching.insert(topic.clone()) {
+        let waits =
+            self.state.gate.is_open(topic) && self.member.routes.load().get(topic).is_none();
+        if waits || !self.state.fetching.insert(topic.clone()) {
             return;
         }
         let fetch = self.state.gate.next_fetch();
@@ -199,10 +208,13 @@ impl RouteActor {
             .peer()
             .is_some_and(|peer| peer != access_point.to_string());
         match error.kind() {
-            ErrorKind::Unreachable | ErrorKind::Timeout if elsewhere => error.context(format!(
-                "the access point {access_point} answers, but the addresses it advertises do not; \
-                 set the proxy's advertised address and port to ones this host can reach"
-            )),
+            // A port forwarder takes connections for a port where nobody listens, and drops them.
+            ErrorKind::Unreachable | ErrorKind::Timeout | ErrorKind::Disconnected if elsewhere => {
+                error.context(format!(
+                    "the access point {access_point} answers, but the addresses it advertises do \
+                     not; set the proxy's advertised address and port to ones this host can reach"
+                ))
+            }
             _ => error,
         }
     }
@@ -249,7 +261,7 @@ impl Actor for RouteActor {
 
 impl Supervised for RouteActor {
     fn restarting(&mut self, _: &mut Self::Context) {
-        self.state = State::new(&self.member, &self.scope);
+        self.state = State::new(self.state.gate.anew(), &self.scope);
     }
 }
 
@@ -330,8 +342,10 @@ impl Handler<PrepareEndpoints> for RouteActor {
     type Result = ResponseFuture<Result<SettingsApplied>>;
 
     fn handle(&mut self, message: PrepareEndpoints, ctx: &mut Self::Context) -> Self::Result {
-        self.state.assigned.insert(message.endpoints.clone());
-        self.publish_wanted();
+        if !self.member.sessions.is_wanted(&message.endpoints) {
+            self.state.assigned.insert(message.endpoints.clone());
+            self.publish_wanted();
+        }
         let session = self.session(&message.endpoints, ctx.address());
         Box::pin(async move { ask(&session).await })
     }

@@ -94,7 +94,10 @@ async fn send(consumption: &Arc<Consumption>, batch: Vec<Lease>) -> Result<Vec<L
     let Some(any) = batch.first().and_then(Lease::receipt).cloned() else {
         return Ok(Vec::new());
     };
-    consumption.member.ready(&any.endpoints).await;
+    if let Err(error) = consumption.prepare(&any.endpoints).await {
+        tracing::debug!(count = batch.len(), %error, "no acks without settings");
+        return Err(batch);
+    }
     let entries = batch
         .iter()
         .filter_map(Lease::receipt)

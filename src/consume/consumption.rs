@@ -15,10 +15,9 @@ use super::{
     stats::Stats,
 };
 use crate::{
-    Error, ErrorKind, Result,
+    Result,
     actors::{ProcessQueueActor, RouteActor},
     member::Member,
-    messages::route::PrepareEndpoints,
     model::{Endpoints, queue::QueueKey},
     topology::ChildControl,
 };
@@ -99,14 +98,7 @@ impl Consumption {
     /// # Errors
     /// Their settings were not answered in time.
     pub(crate) async fn prepare(&self, endpoints: &Endpoints) -> Result<()> {
-        if self.member.is_ready(endpoints) {
-            return Ok(());
-        }
-        let asked = self.routes.send(PrepareEndpoints {
-            endpoints: endpoints.clone(),
-        });
-        let lost = |_| Error::new(ErrorKind::Server, "the route actor restarted meanwhile");
-        asked.await.map_err(lost).flatten().map(drop)
+        self.member.prepare(&self.routes, endpoints).await
     }
 
     pub(crate) fn log_statistics(&self) {

@@ -51,6 +51,8 @@ pub(crate) struct Receiver {
     pub(crate) consumption: Arc<Consumption>,
     pub(crate) queue: MessageQueue,
     pub(crate) subscription: Subscription,
+    /// Has a token of each receive loop.
+    pub(crate) polls: TaskTracker,
     /// Has a token of each delivery that is not settled.
     pub(crate) open: TaskTracker,
 }

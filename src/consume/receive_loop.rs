@@ -24,7 +24,7 @@ pub(crate) async fn receive_loop(
     queue: Addr<ProcessQueueActor>,
 ) {
     let consumption = receiver.consumption.clone();
-    let _poll = consumption.polls.token();
+    let _polls = (consumption.polls.token(), receiver.polls.token());
     let mut rng = consumption.member.config.environment.rng();
     let mut pace = Pace::new(rng.fork());
     let mut attempt_id = new_attempt_id(&mut rng);
@@ -72,12 +72,19 @@ pub(crate) async fn receive_loop(
 /// Waits until the endpoint has this client's settings and the cache has room.
 async fn may_receive(receiver: &Receiver) {
     let consumption = &receiver.consumption;
-    // A session that is gone is made anew; one that fails is asked again a second later.
-    while let Err(error) = consumption.prepare(&receiver.queue.endpoints).await {
-        tracing::debug!(topic = %receiver.queue.topic, %error, "no receive without settings");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+    let at = &receiver.queue.endpoints;
+    loop {
+        consumption.budget.has_room().await;
+        // Looked at last, for a session may die while the cache is full.
+        if consumption.member.is_ready(at) {
+            return;
+        }
+        // A session that is gone is made anew; one that fails is asked again a second later.
+        if let Err(error) = consumption.prepare(at).await {
+            tracing::debug!(topic = %receiver.queue.topic, %error, "no receive without settings");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
     }
-    consumption.budget.has_room().await;
 }
 
 async fn receive(

@@ -176,12 +176,18 @@ async fn until_done(
     let mut delays: DelaysState = DELAYS.start();
     let mut rng = None;
     loop {
-        consumption.member.ready(&receipt.endpoints).await;
-        let error = match call().await {
-            Ok(()) => return true,
-            Err(error) => error,
+        let (error, hopeless) = match consumption.prepare(&receipt.endpoints).await {
+            Ok(()) => match call().await {
+                Ok(()) => return true,
+                Err(error) => {
+                    let hopeless = !may_succeed(&error);
+                    (error, hopeless)
+                }
+            },
+            // Refused settings say nothing about this delivery.
+            Err(error) => (error, false),
         };
-        if !may_succeed(&error) || started.elapsed() > PATIENCE {
+        if hopeless || started.elapsed() > PATIENCE {
             give_up(consumption, receipt, what, &error);
             return false;
         }

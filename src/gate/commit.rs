@@ -86,9 +86,15 @@ impl RouteTable {
 
     /// The table with one more route; consumes the witnesses of its new endpoints.
     pub(crate) fn with<W>(&self, commit: Commit<W>) -> Self {
-        let mut routes = self.routes.clone();
-        routes.insert(commit.topic, commit.route);
+        let table = self.after(&commit);
         drop(commit.witnesses);
+        table
+    }
+
+    /// What the table will be after a commit.
+    pub(super) fn after<W>(&self, commit: &Commit<W>) -> Self {
+        let mut routes = self.routes.clone();
+        routes.insert(commit.topic.clone(), commit.route.clone());
         let endpoints = routes
             .values()
             .flat_map(|route| route.endpoints())

@@ -6,6 +6,7 @@
 mod commit;
 #[cfg(test)]
 mod tests;
+mod topic;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,8 +18,9 @@ use tokio::time::Instant;
 
 pub(crate) use commit::{Commit, RouteTable, Witness};
 
+use self::topic::{Open, Topic, refusal};
 use crate::{
-    Error, ErrorKind,
+    Error,
     model::{Endpoints, route::Route},
 };
 
@@ -33,63 +35,14 @@ pub(crate) enum Step<W> {
     Answer(Arc<str>, Result<(), Error>),
 }
 
-/// What is known of one topic.
-#[derive(Debug)]
-struct Topic<W> {
-    /// The newest fetch that was looked at, queues of quarantined endpoints included.
-    fetched: Option<(u64, Arc<Route>)>,
-    /// Whether that route was refused, so that the same one has to pass the gate again.
-    refused: bool,
-    /// Since when answers are worse than what is committed.
-    worse_since: Option<Instant>,
-    open: Option<Open<W>>,
-}
-
-impl<W> Default for Topic<W> {
-    fn default() -> Self {
-        Self {
-            fetched: None,
-            refused: false,
-            worse_since: None,
-            open: None,
-        }
-    }
-}
-
-impl<W> Topic<W> {
-    /// What a fetch means that was overtaken by a newer one: who waits for it gets the outcome of
-    /// that one.
-    fn overtaken(&self, name: &Arc<str>, committed: bool) -> Vec<Step<W>> {
-        if self.open.is_some() {
-            return Vec::new();
-        }
-        let outcome = if committed {
-            Ok(())
-        } else {
-            Err(Error::new(
-                ErrorKind::Server,
-                format!("the route of topic {name} was refused"),
-            ))
-        };
-        vec![Step::Answer(name.clone(), outcome)]
-    }
-}
-
-/// A gate that waits for sessions.
-#[derive(Debug)]
-struct Open<W> {
-    route: Arc<Route>,
-    awaited: BTreeSet<Endpoints>,
-    passed: BTreeMap<Endpoints, W>,
-    failed: BTreeMap<Endpoints, Error>,
-}
-
 /// The gate of one producer or consumer, over all its topics.
 #[derive(Debug)]
 pub(crate) struct Gate<W> {
     all_or_nothing: bool,
     refresh: Duration,
     sequence: u64,
+    /// Fetches up to this number are of an earlier gate.
+    forgotten: u64,
     topics: BTreeMap<Arc<str>, Topic<W>>,
     quarantined: BTreeSet<Endpoints>,
     /// Endpoints whose session was asked and did not answer yet.
@@ -103,9 +56,19 @@ impl<W: Witness> Gate<W> {
             all_or_nothing,
             refresh,
             sequence: 0,
+            forgotten: 0,
             topics: BTreeMap::new(),
             quarantined: BTreeSet::new(),
             asked: BTreeSet::new(),
+        }
+    }
+
+    /// The gate after a restart: it knows nothing, and believes no answer to an earlier fetch.
+    pub(crate) fn anew(&self) -> Self {
+        Self {
+            sequence: self.sequence,
+            forgotten: self.sequence,
+            ..Self::new(self.all_or_nothing, self.refresh)
         }
     }
 
@@ -117,6 +80,13 @@ impl<W: Witness> Gate<W> {
 
     pub(crate) fn quarantined(&self) -> &BTreeSet<Endpoints> {
         &self.quarantined
+    }
+
+    /// Whether a route of this topic waits for sessions.
+    pub(crate) fn is_open(&self, name: &str) -> bool {
+        self.topics
+            .get(name)
+            .is_some_and(|topic| topic.open.is_some())
     }
 
     /// Every endpoint that the newest fetch of some topic names.
@@ -137,6 +107,9 @@ impl<W: Witness> Gate<W> {
         table: &RouteTable,
         now: Instant,
     ) -> Vec<Step<W>> {
+        if fetch <= self.forgotten {
+            return Vec::new();
+        }
         let refresh = self.refresh;
         let topic = self.topics.entry(name.clone()).or_default();
         let committed = table.get(name);
@@ -180,15 +153,8 @@ impl<W: Witness> Gate<W> {
         fetch: u64,
         error: Error,
     ) -> Vec<Step<W>> {
-        let topic = self.topics.get(name);
-        let overtaken = topic.is_some_and(|topic| {
-            topic.open.is_some()
-                || topic
-                    .fetched
-                    .as_ref()
-                    .is_some_and(|(newest, _)| *newest > fetch)
-        });
-        if overtaken {
+        // Who waits while the gate is open gets what comes of that.
+        if fetch <= self.forgotten || self.is_open(name) {
             Vec::new()
         } else {
             vec![Step::Answer(name.clone(), Err(error))]
@@ -208,45 +174,49 @@ impl<W: Witness> Gate<W> {
         W: Clone,
     {
         self.asked.remove(endpoints);
-        let mut steps = Vec::new();
-        let waiting: Vec<_> = self
-            .topics
+        let recovered = answer.is_ok() && self.quarantined.remove(endpoints);
+        let concerned = self.concerned(endpoints, answer.is_ok());
+        let mut turns = Turns::new(table);
+        for name in &concerned {
+            self.note(name, endpoints, answer.clone());
+            let steps = self.settle(name, &turns.table);
+            turns.take(steps);
+        }
+        if recovered && let Ok(witness) = answer {
+            self.rejoin(endpoints, &witness, &concerned, &mut turns);
+        }
+        turns.steps
+    }
+
+    /// The topics at an open gate that wait for these endpoints. A success also counts where it
+    /// is not waited for any more: the endpoints had failed, or were quarantined.
+    fn concerned(&self, endpoints: &Endpoints, passed: bool) -> Vec<Arc<str>> {
+        self.topics
             .iter()
             .filter(|(_, topic)| {
-                topic
-                    .open
-                    .as_ref()
-                    .is_some_and(|open| open.awaited.contains(endpoints))
+                topic.open.as_ref().is_some_and(|open| {
+                    open.awaited.contains(endpoints)
+                        || (passed && open.route.endpoints().contains(endpoints))
+                })
             })
             .map(|(name, _)| name.clone())
-            .collect();
-        let recovered = answer.is_ok() && self.quarantined.remove(endpoints);
-        for name in &waiting {
-            self.note(name, endpoints, answer.clone());
-            steps.extend(self.settle(name, table));
-        }
-        if recovered {
-            steps.extend(self.rejoin(endpoints, answer, &waiting, table));
-        }
-        steps
+            .collect()
     }
 
     /// Opens the gate for a route and closes it at once if nothing has to be waited for.
     fn open(&mut self, name: &Arc<str>, route: Arc<Route>, table: &RouteTable) -> Vec<Step<W>> {
-        let all = route.endpoints();
-        let fresh: BTreeSet<_> = all
-            .iter()
-            .filter(|endpoints| !table.contains(endpoints))
-            .cloned()
-            .collect();
-        let nobody = fresh.len() == all.len();
-        let awaited: BTreeSet<_> = fresh
+        let (known, fresh): (BTreeSet<_>, BTreeSet<_>) = route
+            .endpoints()
             .into_iter()
-            .filter(|endpoints| {
-                // Who failed before is not waited for, unless there is nobody else.
-                nobody || self.all_or_nothing || !self.quarantined.contains(endpoints)
-            })
-            .collect();
+            .partition(|endpoints| table.contains(endpoints));
+        // Who failed before is not waited for, unless there is nobody else.
+        let hopeful: BTreeSet<_> = fresh.difference(&self.quarantined).cloned().collect();
+        let nobody = known.is_empty() && hopeful.is_empty();
+        let awaited = if nobody || self.all_or_nothing {
+            fresh
+        } else {
+            hopeful
+        };
         let topic = self.topics.entry(name.clone()).or_default();
         topic.open = Some(Open {
             route,
@@ -279,6 +249,7 @@ impl<W: Witness> Gate<W> {
         open.awaited.remove(endpoints);
         match answer {
             Ok(witness) => {
+                open.failed.remove(endpoints);
                 open.passed.insert(endpoints.clone(), witness);
             }
             Err(error) => {
@@ -292,9 +263,12 @@ impl<W: Witness> Gate<W> {
         let Some(topic) = self.topics.get_mut(name) else {
             return Vec::new();
         };
-        let Some(open) = topic.open.take_if(|open| open.awaited.is_empty()) else {
+        let Some(mut open) = topic.open.take_if(|open| open.awaited.is_empty()) else {
             return Vec::new();
         };
+        // Another topic may have committed them since.
+        open.failed
+            .retain(|endpoints, _| !table.contains(endpoints));
         let usable = open
             .route
             .endpoints()
@@ -307,7 +281,8 @@ impl<W: Witness> Gate<W> {
         };
         if refused && !open.route.is_empty() {
             topic.refused = true;
-            return vec![Step::Answer(name.clone(), Err(refusal(name, &open.failed)))];
+            let error = refusal(name, &open, &self.quarantined);
+            return vec![Step::Answer(name.clone(), Err(error))];
         }
         self.quarantined.extend(open.failed.into_keys());
         self.commit(name, open.route, open.passed, table)
@@ -322,6 +297,12 @@ impl<W: Witness> Gate<W> {
         table: &RouteTable,
     ) -> Vec<Step<W>> {
         let visible = route.without(&self.quarantined);
+        if table
+            .get(name)
+            .is_some_and(|committed| committed.same_as(&visible))
+        {
+            return vec![Step::Answer(name.clone(), Ok(()))];
+        }
         match Commit::new(name.clone(), Arc::new(visible), passed, table) {
             Ok(commit) => vec![Step::Commit(commit), Step::Answer(name.clone(), Ok(()))],
             Err((passed, stale)) => {
@@ -343,46 +324,50 @@ impl<W: Witness> Gate<W> {
     fn rejoin(
         &mut self,
         endpoints: &Endpoints,
-        answer: Result<W, Error>,
+        witness: &W,
         settled: &[Arc<str>],
-        table: &RouteTable,
-    ) -> Vec<Step<W>>
-    where
+        turns: &mut Turns<W>,
+    ) where
         W: Clone,
     {
-        let Ok(witness) = answer else {
-            return Vec::new();
-        };
         let routes: Vec<_> = self
             .topics
             .iter()
             .filter(|(name, topic)| topic.open.is_none() && !settled.contains(name))
             .filter_map(|(name, topic)| Some((name.clone(), topic.fetched.as_ref()?.1.clone())))
             .filter(|(name, route)| {
-                route.endpoints().contains(endpoints) && table.get(name).is_some()
+                route.endpoints().contains(endpoints) && turns.table.get(name).is_some()
             })
             .collect();
-        let mut steps = Vec::new();
         for (name, route) in routes {
             let passed = BTreeMap::from([(endpoints.clone(), witness.clone())]);
-            steps.extend(self.commit(&name, route, passed, table));
+            let steps = self.commit(&name, route, passed, &turns.table);
+            turns.take(steps);
         }
-        steps
     }
 }
 
-/// The error of a route none of whose endpoints (or, all or nothing, one of whose) passed.
-fn refusal(topic: &str, failed: &BTreeMap<Endpoints, Error>) -> Error {
-    let names: Vec<_> = failed.keys().map(ToString::to_string).collect();
-    let names = names.join(", ");
-    let context = format!(
-        "the route of topic {topic} names {names}, which did not answer the settings of this client"
-    );
-    match failed.values().next() {
-        Some(error) => error.clone().context(context),
-        None => Error::new(
-            ErrorKind::Protocol,
-            format!("{context}: the route is unusable"),
-        ),
+/// The steps of one topic after another; each sees the commits of those before it.
+#[derive(Debug)]
+struct Turns<W> {
+    table: RouteTable,
+    steps: Vec<Step<W>>,
+}
+
+impl<W> Turns<W> {
+    fn new(table: &RouteTable) -> Self {
+        Self {
+            table: table.clone(),
+            steps: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, steps: Vec<Step<W>>) {
+        for step in &steps {
+            if let Step::Commit(commit) = step {
+                self.table = self.table.after(commit);
+            }
+        }
+        self.steps.extend(steps);
     }
 }

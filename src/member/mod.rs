@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use actix::Recipient;
+use actix::{Addr, Recipient};
 use arc_swap::ArcSwap;
 use rocketmq_proto::v2 as pb;
 use tokio::sync::watch;
@@ -24,10 +24,11 @@ pub(crate) use sessions::{Session, Sessions};
 
 use crate::{
     Error, ErrorKind, Result,
+    actors::RouteActor,
     client::Host,
     config::ClientConfig,
     gate::RouteTable,
-    messages::route::RouteUpdated,
+    messages::route::{PrepareEndpoints, RouteUpdated},
     model::{Endpoints, client_id::client_id},
     rpc::{Headers, Rpc, host_name},
     topology::{ChildControl, ChildPolicy, Exit, LiveCounts},
@@ -182,12 +183,23 @@ impl Member {
             .is_some_and(|session| session.life.is_ready())
     }
 
-    /// Waits until the settings of these endpoints are applied. Ends at once where there is no
-    /// session, since then nobody works on it. Cancel safe.
-    pub(crate) async fn ready(&self, endpoints: &Endpoints) {
-        if let Some(session) = self.sessions.get(endpoints) {
-            session.life.ready().await;
+    /// Has endpoints pass the gate, if they have not yet. Cancel safe.
+    ///
+    /// # Errors
+    /// Their settings were not answered in time.
+    pub(crate) async fn prepare(
+        &self,
+        routes: &Addr<RouteActor>,
+        endpoints: &Endpoints,
+    ) -> Result<()> {
+        if self.is_ready(endpoints) {
+            return Ok(());
         }
+        let asked = routes.send(PrepareEndpoints {
+            endpoints: endpoints.clone(),
+        });
+        let lost = |_| Error::new(ErrorKind::Server, "the route actor restarted meanwhile");
+        asked.await.map_err(lost).flatten().map(drop)
     }
 
     /// How often actors of this member were restarted.

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use actix::Addr;
 use futures::future::try_join_all;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Member;
 use crate::{
@@ -22,36 +23,50 @@ pub(crate) async fn fetch_routes(
     routes: &Addr<RouteActor>,
     topics: &[Arc<str>],
 ) -> Result<Vec<Arc<Route>>> {
-    let limit = member.config.start_timeout;
-    let all = try_join_all(topics.iter().map(|topic| fetch(member, routes, topic)));
-    match tokio::time::timeout(limit, all).await {
-        Ok(fetched) => fetched,
-        Err(_) => Err(
-            Error::new(ErrorKind::Timeout, format!("not started within {limit:?}"))
-                .endpoint(&member.config.endpoints),
-        ),
-    }
+    let deadline = Instant::now() + member.config.start_timeout;
+    let all = topics
+        .iter()
+        .map(|topic| fetch(member, routes, topic, deadline));
+    try_join_all(all).await
 }
 
 async fn fetch(
     member: &Arc<Member>,
     routes: &Addr<RouteActor>,
     topic: &Arc<str>,
+    deadline: Instant,
 ) -> Result<Arc<Route>> {
     let mut delays = Delays::doubling(Duration::from_millis(100), Duration::from_secs(1)).start();
     let mut rng = member.config.environment.rng();
     let mut tries = 0;
+    let mut last = None;
     loop {
         tries += 1;
-        let error = match get_route(routes, topic).await {
-            Ok(route) => return Ok(route),
-            Err(error) => error,
+        let error = match timeout_at(deadline, get_route(routes, topic)).await {
+            Ok(Ok(route)) => return Ok(route),
+            Ok(Err(error)) => error,
+            Err(_) => return Err(overdue(member, topic, last)),
         };
         if tries == TRIES || !error.is_retryable() {
             return Err(error);
         }
         tracing::info!(member = %member.path, %topic, %error, "start is tried again");
-        tokio::time::sleep(delays.next(&mut rng)).await;
+        last = Some(error);
+        let again = Instant::now() + delays.next(&mut rng);
+        sleep_until(again.min(deadline)).await;
+    }
+}
+
+/// The time is over; why the last try failed says more than that.
+fn overdue(member: &Member, topic: &str, last: Option<Error>) -> Error {
+    let limit = member.config.start_timeout;
+    match last {
+        Some(error) => error.context(format!("not started within {limit:?}")),
+        None => Error::new(
+            ErrorKind::Timeout,
+            format!("no route of topic {topic} within {limit:?}"),
+        )
+        .endpoint(&member.config.endpoints),
     }
 }
 

@@ -35,11 +35,16 @@ pub(crate) struct LoopReport {
     pub(crate) full: bool,
 }
 
-/// From the queue's watch over drain and re-assignment: handle nothing that has not started, and
-/// stop when the rest is settled.
+/// From the queue's watch over drain and re-assignment: start nothing more, and stop when all is
+/// settled.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct DrainQueue;
+
+/// From the queue's drain, when its polls have ended: give back what has not started.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct HandBackWaiting;
 
 /// From the queue's drain, as its last message: everything is settled.
 #[derive(Debug, Message)]

@@ -62,11 +62,13 @@ pub(crate) enum StreamEnd {
     ChannelClosed,
 }
 
-/// From the session's timer: the settings of this stream should have been answered by now.
+/// From the session's timer: what was asked on this stream in this generation should have been
+/// answered by now.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct SettingsOverdue {
     pub(crate) stream: u64,
+    pub(crate) generation: u64,
 }
 
 /// From the session's timer: the back-off is over.

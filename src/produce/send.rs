@@ -24,8 +24,8 @@ use crate::{
 const ROUTE_DELAYS: Delays = Delays::doubling(Duration::from_millis(100), Duration::from_secs(1));
 /// An endpoint that does not answer within this time (or that of a request) is isolated.
 const FAIR: Duration = Duration::from_secs(1);
-/// How long an endpoint without a session is left alone.
-const NO_SESSION: Duration = Duration::from_millis(100);
+/// How long an endpoint that does not answer the settings is left alone.
+const NOT_READY: Duration = Duration::from_millis(100);
 
 impl Publication {
     /// Sends one message within the total budget.
@@ -278,13 +278,9 @@ impl Publication {
     }
 
     async fn ready(&self, endpoints: &Endpoints) {
-        loop {
-            self.member.ready(endpoints).await;
-            if self.member.is_ready(endpoints) {
-                return;
-            }
-            // Nobody works on it right now.
-            sleep(NO_SESSION).await;
+        while let Err(error) = self.member.prepare(&self.routes, endpoints).await {
+            tracing::debug!(endpoint = %endpoints, %error, "no send without settings");
+            sleep(NOT_READY).await;
         }
     }
 

@@ -8,12 +8,16 @@
 )]
 
 mod actors;
+mod behaviours;
 mod consuming;
 mod crashes;
+mod gate;
 mod harness;
 mod life;
 mod producer;
 mod refusals;
+#[path = "../behaviours/mod.rs"]
+mod shared;
 #[cfg(feature = "tls")]
 mod tls;
 mod topology;

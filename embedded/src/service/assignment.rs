@@ -2,9 +2,12 @@
 
 use rocketmq_proto::v2 as pb;
 
+use super::route::no_route;
 use super::ticket::Caller;
 use super::{Port, name};
+use crate::config::TopicConfig;
 use crate::names;
+use crate::node::Node;
 use crate::rpc::{Checked, ok, refuse};
 
 impl Port {
@@ -29,44 +32,45 @@ impl Port {
             )
         };
         let Some(config) = config else {
-            return refuse(
-                pb::Code::TopicNotFound,
-                format!(
-                    "CODE: 17  DESC: No topic route info in name server for the topic: {topic}"
-                ),
-            );
+            return Err(no_route(topic));
         };
         if !config.readable() {
             return refuse(pb::Code::Forbidden, "no readable queue");
         }
+        let ids = if fifo { 0..count(config.queues) } else { -1..0 };
         let assignments = scripted.unwrap_or_else(|| {
-            let ids = if fifo { 0..config.queues } else { 0..1 };
-            let entry = |node: &crate::node::Node, id| pb::Assignment {
-                message_queue: Some(pb::MessageQueue {
-                    topic: request.topic.clone(),
-                    id: if fifo {
-                        i32::try_from(id).unwrap_or(i32::MAX)
-                    } else {
-                        -1
-                    },
-                    permission: config.permission.into(),
-                    broker: Some(pb::Broker {
-                        name: node.broker.clone(),
-                        id: 0,
-                        endpoints: Some(node.endpoints()),
-                    }),
-                    accept_message_types: Vec::new(),
-                }),
-            };
             let nodes = self.cluster.nodes.iter();
             nodes
                 .flat_map(|node| ids.clone().map(move |id| (node, id)))
-                .map(|(node, id)| entry(node, id))
+                .map(|(node, id)| entry(topic, &config, node, id))
                 .collect()
         });
         Ok(pb::QueryAssignmentResponse {
             status: Some(ok()),
             assignments,
         })
+    }
+}
+
+fn count(queues: usize) -> i32 {
+    i32::try_from(queues).unwrap_or(i32::MAX)
+}
+
+fn entry(topic: &str, config: &TopicConfig, node: &Node, id: i32) -> pb::Assignment {
+    pb::Assignment {
+        message_queue: Some(pb::MessageQueue {
+            topic: Some(pb::Resource {
+                name: topic.to_owned(),
+                ..pb::Resource::default()
+            }),
+            id,
+            permission: config.permission.into(),
+            broker: Some(pb::Broker {
+                name: node.broker.clone(),
+                id: 0,
+                endpoints: Some(node.endpoints()),
+            }),
+            accept_message_types: Vec::new(),
+        }),
     }
 }

@@ -7,6 +7,8 @@ use super::{Port, name};
 use crate::names;
 use crate::receipt::Receipt;
 use crate::rpc::{Checked, refuse, status};
+use crate::store::log::Entry;
+use crate::store::{Holder, Store};
 
 impl Port {
     /// Copies the message and settles it. The handle may be expired, and a repeated call copies
@@ -29,32 +31,39 @@ impl Port {
                 format!("cannot find broker {}", receipt.broker),
             );
         };
-        let entry = {
-            let mut state = broker.state();
-            let store = &mut state.store;
-            let entry = store
-                .find(topic, group, receipt.position)
-                .ok()
-                .filter(|entry| entry.stored.commit_log == commit_log)
-                .ok_or_else(|| {
-                    status(
-                        pb::Code::InternalServerError,
-                        format!("look message by offset failed, {commit_log}"),
-                    )
-                })?;
-            let holder = self.node.holder(caller.id());
-            if receipt.ordered() {
-                // Whatever became of the original, the copy is wanted.
-                let _ = store.settle_ordered(topic, group, &receipt);
-            } else {
-                let renewed = store.renewed_for(topic, group, &receipt, &holder);
-                store.settle(topic, group, &receipt, renewed);
-            }
-            entry
-        };
+        let holder = self.node.holder(caller.id());
+        let entry =
+            take(&mut broker.state().store, topic, group, &receipt, &holder).ok_or_else(|| {
+                status(
+                    pb::Code::InternalServerError,
+                    format!("look message by offset failed, {commit_log}"),
+                )
+            })?;
         self.cluster.bury(broker, group, &[entry]);
         Ok(pb::ForwardMessageToDeadLetterQueueResponse {
             status: Some(status(pb::Code::Ok, "0")),
         })
     }
+}
+
+/// The message that a handle names; it is settled, if it is still open.
+fn take(
+    store: &mut Store,
+    topic: &str,
+    group: &str,
+    receipt: &Receipt,
+    holder: &Holder,
+) -> Option<Entry> {
+    let entry = store.find(topic, group, receipt.position).ok()?;
+    if receipt.commit_log != Some(entry.stored.commit_log) {
+        return None;
+    }
+    if receipt.ordered() {
+        // Whatever became of the original, the copy is wanted.
+        let _ = store.settle_ordered(topic, group, receipt);
+    } else {
+        let renewed = store.renewed_for(topic, group, receipt, holder);
+        store.settle(topic, group, receipt, renewed);
+    }
+    Some(entry)
 }

@@ -8,6 +8,31 @@ use crate::config::TopicType;
 use crate::names;
 use crate::rpc::{Checked, ok, refuse};
 
+/// What names a delayed message.
+struct Handle {
+    topic: String,
+    broker: String,
+    due: i64,
+    id: String,
+}
+
+impl Handle {
+    fn read(text: &str) -> Option<Self> {
+        let bytes = data_encoding::BASE64URL.decode(text.as_bytes()).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let fields: Vec<&str> = text.splitn(5, ' ').collect();
+        let ["v1", topic, broker, due, id] = fields.as_slice() else {
+            return None;
+        };
+        Some(Self {
+            topic: (*topic).to_owned(),
+            broker: (*broker).to_owned(),
+            due: due.parse().ok()?,
+            id: (*id).to_owned(),
+        })
+    }
+}
+
 impl Port {
     /// What names a delayed message for its recall.
     pub(super) fn recall_handle(&self, topic: &str, due: i64, id: &str) -> String {
@@ -37,29 +62,21 @@ impl Port {
         if !self.cluster.options.recall {
             return fails("recall failed, operation is forbidden");
         }
-        let text = data_encoding::BASE64URL
-            .decode(request.recall_handle.as_bytes())
-            .ok()
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .unwrap_or_default();
-        let fields: Vec<&str> = text.splitn(5, ' ').collect();
-        let ["v1", of, broker, due, id] = fields.as_slice() else {
+        let Some(handle) = Handle::read(&request.recall_handle) else {
             return fails("recall handle is invalid");
         };
-        let Ok(due) = due.parse::<i64>() else {
-            return fails("recall handle is invalid");
-        };
-        let Some(broker) = self.cluster.node_of_broker(broker).filter(|_| *of == topic) else {
+        let broker = self.cluster.node_of_broker(&handle.broker);
+        let Some(broker) = broker.filter(|_| handle.topic == topic) else {
             return fails("recall failed, topic not match");
         };
-        if due <= self.cluster.clock.millis() {
+        if handle.due <= self.cluster.clock.millis() {
             return fails("recall failed, timestamp invalid");
         }
-        broker.state().store.timers.recall(topic, id);
+        broker.state().store.timers.recall(topic, &handle.id);
         self.cluster.recorder.touch();
         Ok(pb::RecallMessageResponse {
             status: Some(ok()),
-            message_id: (*id).to_owned(),
+            message_id: handle.id,
         })
     }
 }

@@ -21,6 +21,14 @@ impl Port {
         _caller: &Caller,
         request: pb::SendMessageRequest,
     ) -> Checked<pb::SendMessageResponse> {
+        self.take_in(request)
+    }
+
+    /// Checks messages and stores them.
+    pub(crate) fn take_in(
+        &self,
+        request: pb::SendMessageRequest,
+    ) -> Checked<pb::SendMessageResponse> {
         let Some(first) = request.messages.first() else {
             return refuse(pb::Code::MessageCorrupted, "no message to send");
         };
@@ -84,16 +92,21 @@ impl Port {
         }
         drop(state);
         self.cluster.recorder.touch();
-        let entry = pb::SendResultEntry {
-            status: Some(ok()),
-            recall_handle: due.map_or_else(String::new, |due| self.recall_handle(topic, due, &id)),
-            offset: offset.unwrap_or_default(),
-            message_id: if single { id.clone() } else { self.batch_id() },
-            transaction_id: if single { id } else { String::new() },
+        let recall_handle = due.map_or_else(String::new, |due| self.recall_handle(topic, due, &id));
+        let (message_id, transaction_id) = if single {
+            (id.clone(), id)
+        } else {
+            (self.batch_id(), String::new())
         };
         pb::SendMessageResponse {
             status: Some(ok()),
-            entries: vec![entry],
+            entries: vec![pb::SendResultEntry {
+                status: Some(ok()),
+                message_id,
+                transaction_id,
+                offset: offset.unwrap_or_default(),
+                recall_handle,
+            }],
         }
     }
 

@@ -71,6 +71,10 @@ impl Log {
         self.first
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The offset of the next message.
     pub(crate) fn end(&self) -> i64 {
         self.first + i64::try_from(self.entries.len()).unwrap_or(i64::MAX)

@@ -134,3 +134,25 @@ async fn everything_ends_with_the_last_handle_or_on_shutdown() {
     assert_eq!(broker.live(0).telemetry_streams, 0);
     assert!(!broker.record().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn handles_can_be_shared_between_threads() {
+    fn shared<T: Clone + Send + Sync + 'static>(_: &T) {}
+    let broker = two_nodes().await;
+    shared(&broker);
+    shared(&broker.connector());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_refuses_connections_keeps_those_it_has() {
+    let broker = two_nodes().await;
+    let old = Client::of(&broker, "old");
+    let _telemetry = old.subscribe("g", "t").await;
+    broker.refuse_connections(0, true);
+    assert!(!broker.live(0).listening);
+    assert_eq!(old.heartbeat(Some("g")).await.code(), Code::Ok);
+    let new = Client::of(&broker, "new");
+    new.route("t").await.unwrap_err();
+    broker.refuse_connections(0, false);
+    assert!(new.route("t").await.is_ok());
+}

@@ -203,3 +203,18 @@ async fn renewed_batches_stay_closed_until_their_client_leaves() {
     assert_eq!((attempt(&first), attempt(&second)), (1, 2));
     assert_eq!(start.elapsed().as_secs(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_given_back_at_once_wakes_a_waiting_receive() {
+    let (broker, client, _telemetry) = ordered(1, &["a"]).await;
+    let first = take(&client, 1, "1").await.only();
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { take(&client, 1, "2").await }
+    });
+    broker.wait_for(|_| broker.live(0).parked_polls == 1).await;
+    let start = Instant::now();
+    client.change("g", &first, &handle(&first), 0, false).await;
+    assert_eq!(attempt(&waiting.await.unwrap().only()), 2);
+    assert_eq!(start.elapsed().as_secs(), 0);
+}

@@ -344,3 +344,15 @@ async fn what_a_real_proxy_does_not_serve_says_so() {
     let status = client.grpc.clone().pull_message(pull).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unimplemented);
 }
+
+#[tokio::test(start_paused = true)]
+async fn messages_can_be_put_without_a_producer_and_are_checked_alike() {
+    let broker = broker().await;
+    let entries = broker.put(0, vec![message(T, "m")]).unwrap();
+    assert_eq!(entries[0].message_id, "m");
+    let refused = broker.put(0, vec![message("unknown", "m")]).unwrap_err();
+    assert_eq!(refused.code(), Code::MessagePropertyConflictWithType);
+    assert!(broker.put(7, vec![message(T, "m")]).unwrap().is_empty());
+    assert_eq!(broker.messages(T).len(), 1);
+    assert!(broker.record().is_empty());
+}

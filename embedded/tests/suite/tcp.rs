@@ -110,3 +110,17 @@ async fn many_producers_and_consumers_lose_nothing() {
         .collect();
     assert_eq!((ids.len(), broker.acks().len()), (200, 200));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_that_refuses_resets_new_connections() {
+    let broker = EmbeddedBroker::start().await.unwrap();
+    broker.create_topic("t", TopicConfig::normal(1));
+    let old = connect(&broker).await;
+    old.route("t").await.unwrap();
+    broker.refuse_connections(0, true);
+    let new = connect(&broker).await;
+    new.route("t").await.unwrap_err();
+    old.route("t").await.unwrap();
+    broker.refuse_connections(0, false);
+    new.route("t").await.unwrap();
+}

@@ -124,10 +124,17 @@ impl SessionActor {
         self.state.tasks.spawn(async move {
             cancel.run_until_cancelled_owned(task).await;
         });
+        self.expect_settings(stream, session);
+    }
+
+    /// The settings have to be answered within their time.
+    fn expect_settings(&self, stream: u64, session: Addr<Self>) {
+        let SessionSpec { member, life, .. } = &self.spec;
+        let generation = life.generation();
         self.state
             .tasks
             .after(member.config.settings_timeout, async move {
-                session.do_send(SettingsOverdue { stream });
+                session.do_send(SettingsOverdue { stream, generation });
             });
     }
 
@@ -346,7 +353,9 @@ impl Handler<SettingsOverdue> for SessionActor {
     type Result = ();
 
     fn handle(&mut self, message: SettingsOverdue, ctx: &mut Self::Context) {
-        if !self.is_current(message.stream) || self.spec.life.is_ready() {
+        let life = &self.spec.life;
+        let overtaken = message.generation != life.generation() || life.is_ready();
+        if overtaken || !self.is_current(message.stream) {
             return;
         }
         let timeout = self.spec.member.config.settings_timeout;
@@ -453,13 +462,8 @@ impl Handler<SettingsLost> for SessionActor {
         self.distrust("the server does not know this client");
         // At once over the open stream. It may be deaf, so the answer has its time, too.
         self.write(stream::settings_command(&self.spec.member));
-        if let Some(Stream { number: stream, .. }) = self.state.stream {
-            let session = ctx.address();
-            self.state
-                .tasks
-                .after(self.spec.member.config.settings_timeout, async move {
-                    session.do_send(SettingsOverdue { stream });
-                });
+        if let Some(Stream { number, .. }) = self.state.stream {
+            self.expect_settings(number, ctx.address());
         }
     }
 }
