@@ -77,49 +77,6 @@ fn a_day_of_idling_costs_the_calls_of_the_traffic_table() {
 }
 
 #[test]
-fn every_call_carries_the_headers_and_a_deadline() {
-    virtually(async {
-        let broker = broker(|builder| builder).await;
-        broker.create_topic("t", TopicConfig::normal(1));
-        store_numbered(&broker, "t", 3).await;
-        let consumer = idle_consumer(&broker).await;
-        broker.wait_for(|_| broker.acks().len() == 3).await;
-        tokio::time::sleep(secs(11)).await;
-        consumer.shutdown(secs(5)).await;
-        let record = broker.record();
-        let ours: Vec<_> = record
-            .calls()
-            .filter(|call| call.client_id == consumer.client_id())
-            .collect();
-        let mut ids = std::collections::BTreeSet::new();
-        for call in &ours {
-            let headers = &call.headers;
-            assert_eq!(headers.language, "RUST", "{call:?}");
-            assert_eq!(headers.protocol, "v2");
-            assert!(headers.version.as_str() > "5.0.3", "{call:?}");
-            assert_eq!(headers.namespace, "");
-            assert_eq!(headers.date_time.len(), 16, "{call:?}");
-            assert!(
-                headers.timeout.is_some_and(|timeout| timeout >= secs(3)),
-                "{call:?}"
-            );
-            ids.insert((headers.request_id.clone(), call.rpc == Rpc::Telemetry));
-        }
-        let telemetry = ours
-            .iter()
-            .filter(|call| call.rpc == Rpc::Telemetry)
-            .count();
-        assert!(
-            ids.len() > ours.len() - telemetry,
-            "every request has an id of its own"
-        );
-        let kinds: std::collections::BTreeSet<_> =
-            ours.iter().map(|call| format!("{:?}", call.rpc)).collect();
-        assert_eq!(kinds.len(), 7, "{kinds:?}");
-    });
-}
-
-#[test]
 fn termination_is_the_last_call_and_names_the_group() {
     virtually(async {
         let broker = broker(|builder| builder.nodes(2)).await;

@@ -16,6 +16,7 @@ mod harness;
 mod life;
 mod producer;
 mod refusals;
+mod requests;
 mod secrets;
 #[path = "../behaviours/mod.rs"]
 mod shared;
