@@ -1,0 +1,132 @@
+//! Ten thousand messages to two processes of one group, on a topic of one queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rocketmq_actors::{Client, ClientConfig, Delivery, Filter, PushConsumerSpec, Tls};
+use tokio::time::Instant;
+
+use crate::processes::{Pair, Printed, example, produce};
+use crate::shared::Seen;
+use crate::support::RealServer;
+use crate::worker::{self, Fate};
+
+const COUNT: usize = 10_000;
+/// Consuming takes some ten seconds, on a machine that does nothing else.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[tokio::test]
+async fn two_processes_handle_every_message_and_repeat_only_what_failed() {
+    const NAME: &str = "acceptance::two_processes_handle_every_message_and_repeat_only_what_failed";
+    if worker::is_wanted() {
+        return worker::run().await;
+    }
+    let server = RealServer::from_env();
+    let (topic, group) = ("a-failures", "a-failures");
+    let started = Instant::now();
+    let mut pair = Pair::spawn(|| worker::command(NAME, topic, group));
+    pair.warm_up(&server, topic).await;
+    let ids = produce(&server, topic, COUNT).await;
+    let produced = started.elapsed();
+    pair.until(PATIENCE, |printed| printed.over.len() >= COUNT)
+        .await;
+    let consumed = started.elapsed();
+
+    let dead: BTreeSet<_> = (0..COUNT)
+        .filter(|number| Fate::of(*number) == Fate::AlwaysFails)
+        .map(|number| ids[number].clone())
+        .collect();
+    assert_eq!(dead.len(), 5);
+    assert_eq!(letters(&server, group, dead.len()).await, dead);
+
+    let printed = pair.terminate().await;
+    let wanted: BTreeMap<_, _> = ids
+        .into_iter()
+        .enumerate()
+        .map(|(number, id)| (id, Fate::of(number).handlings()))
+        .collect();
+    report(&printed, produced, consumed);
+    assert_handled(&printed, &wanted);
+
+    server.caught_up(group, PATIENCE).await;
+    let failures = wanted.values().sum::<usize>() - COUNT;
+    let retried = server.written(&format!("%RETRY%{group}_{topic}")).await;
+    assert_eq!(retried, failures as u64, "redeliveries by the server");
+    assert_eq!(server.written(&format!("%DLQ%{group}")).await, 5);
+}
+
+#[tokio::test]
+async fn two_examples_print_each_message_once() {
+    let server = RealServer::from_env();
+    let (topic, group) = ("a-examples", "a-examples");
+    let started = Instant::now();
+    let mut pair = Pair::spawn(|| {
+        let mut command = example("push_consumer");
+        command
+            .args(["--endpoints", server.endpoints()])
+            .args(["--topic", topic, "--group", group]);
+        command
+    });
+    pair.warm_up(&server, topic).await;
+    let ids = produce(&server, topic, COUNT).await;
+    let produced = started.elapsed();
+    pair.until(PATIENCE, |printed| printed.over.len() >= COUNT)
+        .await;
+    let consumed = started.elapsed();
+    let printed = pair.terminate().await;
+    report(&printed, produced, consumed);
+    assert_handled(&printed, &ids.into_iter().map(|id| (id, 1)).collect());
+    server.caught_up(group, PATIENCE).await;
+    // Nothing was made again by the server, so it has not even made the topic for that.
+    assert_eq!(server.written(&format!("%RETRY%{group}_{topic}")).await, 0);
+}
+
+/// The ids of the dead letters of a group, once there are so many.
+async fn letters(server: &RealServer, group: &str, count: usize) -> BTreeSet<String> {
+    let seen = Seen::default();
+    let noted = seen.clone();
+    let config = ClientConfig::builder(server.endpoints()).tls(Tls::Off);
+    let spec = PushConsumerSpec::builder(format!("{group}-letters"))
+        .subscribe(format!("%DLQ%{group}"), Filter::any())
+        .handler(move |delivery: Delivery| {
+            noted.add(&delivery);
+            async {}
+        });
+    let client = Client::new(config.build().unwrap());
+    // The server makes the topic with the first letter, which follows the last handling.
+    let spec = spec.build().unwrap();
+    let reader = loop {
+        match client.start(spec.clone()).await {
+            Ok(reader) => break reader,
+            Err(error) => assert_eq!(error.server_code(), Some(40402), "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+    seen.until(|sights| sights.len() >= count).await;
+    reader.shutdown(Duration::from_secs(10)).await;
+    seen.all().into_iter().map(|sight| sight.id).collect()
+}
+
+fn report(printed: &Printed, produced: Duration, consumed: Duration) {
+    let shares: Vec<_> = printed.by_process.iter().map(BTreeSet::len).collect();
+    println!(
+        "sent after {produced:.1?}, all over after {consumed:.1?}: {} handlings, {shares:?} \
+         messages by process",
+        printed.total(),
+    );
+}
+
+/// Each message was handled as often as wanted, and either process handled its share.
+fn assert_handled(printed: &Printed, wanted: &BTreeMap<String, usize>) {
+    let different: Vec<_> = wanted
+        .iter()
+        .map(|(id, wanted)| (id, *wanted, printed.handlings.get(id).copied().unwrap_or(0)))
+        .filter(|(_, wanted, handled)| wanted != handled)
+        .collect();
+    assert!(different.is_empty(), "(id, wanted, handled): {different:?}");
+    assert_eq!(printed.handlings.len(), wanted.len(), "ids nobody sent");
+    for handled in &printed.by_process {
+        let share = handled.len() * 100 / wanted.len();
+        assert!(share > 20, "a process handled {share} % of the messages");
+    }
+}
