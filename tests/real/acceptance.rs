@@ -46,10 +46,13 @@ async fn two_processes_handle_every_message_and_repeat_only_what_failed() {
         .map(|(number, id)| (id, Fate::of(number).handlings()))
         .collect();
     report(&printed, produced, consumed);
+    assert_stored_once(&server, topic, &printed).await;
     assert_handled(&printed, &wanted);
 
     server.caught_up(group, PATIENCE).await;
-    let failures = wanted.values().sum::<usize>() - COUNT;
+    // Each failure makes the server write the message once more, the last one of an exhausted
+    // message too: it is moved to the dead letters when it is due again.
+    let failures: usize = (0..COUNT).map(|number| Fate::of(number).failures()).sum();
     let retried = server.written(&format!("%RETRY%{group}_{topic}")).await;
     assert_eq!(retried, failures as u64, "redeliveries by the server");
     assert_eq!(server.written(&format!("%DLQ%{group}")).await, 5);
@@ -75,6 +78,7 @@ async fn two_examples_print_each_message_once() {
     let consumed = started.elapsed();
     let printed = pair.terminate().await;
     report(&printed, produced, consumed);
+    assert_stored_once(&server, topic, &printed).await;
     assert_handled(&printed, &ids.into_iter().map(|id| (id, 1)).collect());
     server.caught_up(group, PATIENCE).await;
     // Nothing was made again by the server, so it has not even made the topic for that.
@@ -116,14 +120,23 @@ fn report(printed: &Printed, produced: Duration, consumed: Duration) {
     );
 }
 
+/// A send that timed out may be stored twice, for which no consumer is to blame.
+async fn assert_stored_once(server: &RealServer, topic: &str, printed: &Printed) {
+    let surplus = server.written(topic).await - (COUNT + printed.warm_ups) as u64;
+    assert_eq!(surplus, 0, "messages that the producer had stored twice");
+}
+
 /// Each message was handled as often as wanted, and either process handled its share.
 fn assert_handled(printed: &Printed, wanted: &BTreeMap<String, usize>) {
     let different: Vec<_> = wanted
         .iter()
-        .map(|(id, wanted)| (id, *wanted, printed.handlings.get(id).copied().unwrap_or(0)))
-        .filter(|(_, wanted, handled)| wanted != handled)
+        .map(|(id, wanted)| (id, *wanted, printed.handlings.get(id)))
+        .filter(|(_, wanted, handled)| handled.map_or(0, Vec::len) != *wanted)
         .collect();
-    assert!(different.is_empty(), "(id, wanted, handled): {different:?}");
+    assert!(
+        different.is_empty(),
+        "(id, wanted, handled): {different:#?}"
+    );
     assert_eq!(printed.handlings.len(), wanted.len(), "ids nobody sent");
     for handled in &printed.by_process {
         let share = handled.len() * 100 / wanted.len();

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::raw::Raw;
 use crate::support::RealServer;
@@ -62,15 +62,16 @@ pub(crate) async fn produce(server: &RealServer, topic: &str, count: usize) -> V
 /// What the processes printed: a line a handling, `ID attempt=N ...`.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
-    /// How often each message was handled.
-    pub(crate) handlings: BTreeMap<String, usize>,
+    /// The handlings of each message, each with its process and the time since the start.
+    pub(crate) handlings: BTreeMap<String, Vec<String>>,
     /// Messages whose handling is over.
     pub(crate) over: BTreeSet<String>,
     /// How many different messages each process handled.
     pub(crate) by_process: Vec<BTreeSet<String>>,
     /// Processes that handled a warm-up message.
     warm: BTreeSet<usize>,
-    warm_ups: usize,
+    pub(crate) warm_ups: usize,
+    started: Option<Instant>,
 }
 
 impl Printed {
@@ -88,7 +89,12 @@ impl Printed {
             self.warm_ups += 1;
             return;
         }
-        *self.handlings.entry(id.to_owned()).or_default() += 1;
+        let after = self.started.map(|started| started.elapsed());
+        let handling = format!("process {process} after {after:.2?}: {line}");
+        self.handlings
+            .entry(id.to_owned())
+            .or_default()
+            .push(handling);
         self.by_process[process].insert(id.to_owned());
         if !line.ends_with(TO_BE_RETRIED) {
             self.over.insert(id.to_owned());
@@ -96,7 +102,7 @@ impl Printed {
     }
 
     pub(crate) fn total(&self) -> usize {
-        self.handlings.values().sum()
+        self.handlings.values().map(Vec::len).sum()
     }
 }
 
@@ -113,6 +119,7 @@ impl Pair {
     pub(crate) fn spawn(command: impl Fn() -> Command) -> Self {
         let printed = Arc::new(Mutex::new(Printed {
             by_process: vec![BTreeSet::new(); 2],
+            started: Some(Instant::now()),
             ..Printed::default()
         }));
         let (change, changed) = watch::channel(());

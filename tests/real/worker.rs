@@ -15,7 +15,7 @@ const TOPIC: &str = "ROCKETMQ_WORKER_TOPIC";
 const GROUP: &str = "ROCKETMQ_WORKER_GROUP";
 
 /// Handlings of a message before the group's 2 retries are used up.
-pub(crate) const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 3;
 
 /// What is to become of the message of this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,15 @@ impl Fate {
             number if number % 2000 == 1999 => Self::AlwaysFails,
             number if number % 100 < 3 => Self::FailsOnce,
             _ => Self::Succeeds,
+        }
+    }
+
+    /// How many handlings of such a message fail.
+    pub(crate) fn failures(self) -> usize {
+        match self {
+            Self::Succeeds => 0,
+            Self::FailsOnce => 1,
+            Self::AlwaysFails => ATTEMPTS as usize,
         }
     }
 
