@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use rocketmq_actors::{Client, ClientConfig, Delivery, Filter, PushConsumerSpec, Tls};
 use tokio::time::Instant;
 
 use crate::processes::{Pair, Printed, example, produce};
-use crate::shared::Seen;
+use crate::shared::consuming::dead_letters;
 use crate::support::RealServer;
 use crate::worker::{self, Fate};
 
@@ -37,7 +36,9 @@ async fn two_processes_handle_every_message_and_repeat_only_what_failed() {
         .map(|number| ids[number].clone())
         .collect();
     assert_eq!(dead.len(), 5);
-    assert_eq!(letters(&server, group, dead.len()).await, dead);
+    let letters = dead_letters(&server, group, dead.len()).await;
+    let letters: BTreeSet<_> = letters.into_iter().map(|letter| letter.id).collect();
+    assert_eq!(letters, dead);
 
     let printed = pair.terminate().await;
     let wanted: BTreeMap<_, _> = ids
@@ -83,32 +84,6 @@ async fn two_examples_print_each_message_once() {
     server.caught_up(group, PATIENCE).await;
     // Nothing was made again by the server, so it has not even made the topic for that.
     assert_eq!(server.written(&format!("%RETRY%{group}_{topic}")).await, 0);
-}
-
-/// The ids of the dead letters of a group, once there are so many.
-async fn letters(server: &RealServer, group: &str, count: usize) -> BTreeSet<String> {
-    let seen = Seen::default();
-    let noted = seen.clone();
-    let config = ClientConfig::builder(server.endpoints()).tls(Tls::Off);
-    let spec = PushConsumerSpec::builder(format!("{group}-letters"))
-        .subscribe(format!("%DLQ%{group}"), Filter::any())
-        .handler(move |delivery: Delivery| {
-            noted.add(&delivery);
-            async {}
-        });
-    let client = Client::new(config.build().unwrap());
-    // The server makes the topic with the first letter, which follows the last handling.
-    let spec = spec.build().unwrap();
-    let reader = loop {
-        match client.start(spec.clone()).await {
-            Ok(reader) => break reader,
-            Err(error) => assert_eq!(error.server_code(), Some(40402), "{error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    };
-    seen.until(|sights| sights.len() >= count).await;
-    reader.shutdown(Duration::from_secs(10)).await;
-    seen.all().into_iter().map(|sight| sight.id).collect()
 }
 
 fn report(printed: &Printed, produced: Duration, consumed: Duration) {

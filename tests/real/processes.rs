@@ -60,7 +60,7 @@ pub(crate) async fn produce(server: &RealServer, topic: &str, count: usize) -> V
 }
 
 /// What the processes printed: a line a handling, `ID attempt=N ...`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Printed {
     /// The handlings of each message, each with its process and the time since the start.
     pub(crate) handlings: BTreeMap<String, Vec<String>>,
@@ -71,10 +71,21 @@ pub(crate) struct Printed {
     /// Processes that handled a warm-up message.
     warm: BTreeSet<usize>,
     pub(crate) warm_ups: usize,
-    started: Option<Instant>,
+    started: Instant,
 }
 
 impl Printed {
+    fn nothing_of(processes: usize) -> Self {
+        Self {
+            handlings: BTreeMap::new(),
+            over: BTreeSet::new(),
+            by_process: vec![BTreeSet::new(); processes],
+            warm: BTreeSet::new(),
+            warm_ups: 0,
+            started: Instant::now(),
+        }
+    }
+
     fn line(&mut self, process: usize, line: &str) {
         let mut words = line.split(' ');
         // All else is what the test harness says around a worker.
@@ -89,7 +100,7 @@ impl Printed {
             self.warm_ups += 1;
             return;
         }
-        let after = self.started.map(|started| started.elapsed());
+        let after = self.started.elapsed();
         let handling = format!("process {process} after {after:.2?}: {line}");
         self.handlings
             .entry(id.to_owned())
@@ -117,11 +128,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn spawn(command: impl Fn() -> Command) -> Self {
-        let printed = Arc::new(Mutex::new(Printed {
-            by_process: vec![BTreeSet::new(); 2],
-            started: Some(Instant::now()),
-            ..Printed::default()
-        }));
+        let printed = Arc::new(Mutex::new(Printed::nothing_of(2)));
         let (change, changed) = watch::channel(());
         let (mut children, mut readers) = (Vec::new(), Vec::new());
         for process in 0..2 {
@@ -195,7 +202,8 @@ impl Pair {
         for reader in self.readers {
             reader.await.unwrap();
         }
-        std::mem::take(&mut *self.printed.lock().unwrap())
+        let printed = Arc::into_inner(self.printed).expect("the readers have ended");
+        printed.into_inner().unwrap()
     }
 }
 

@@ -134,7 +134,7 @@ async fn a_killed_proxy_costs_no_acknowledged_message() {
         .collect();
     until_all(&seen, &new, RECOVERY).await;
     let handled = up.elapsed();
-    sending.until_more(250, RECOVERY).await;
+    sending.until_more(500, RECOVERY).await;
     let failed = sending.end().await;
 
     let acknowledged = sending.acknowledged();
