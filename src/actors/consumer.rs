@@ -96,37 +96,35 @@ impl ConsumerActor {
 
     /// Starts and drops process queues of a topic so that they are those assigned.
     fn apply(&mut self, topic: &Arc<str>, assignments: &Assignments, consumer: &Addr<Self>) {
-        let had = self
+        let running: BTreeSet<_> = self
             .consumption
             .queues()
             .keys()
-            .any(|key| key.topic == *topic);
-        if assignments.is_empty() && had {
+            .filter(|key| key.topic == *topic)
+            .cloned()
+            .collect();
+        if assignments.is_empty() && !running.is_empty() {
             tracing::warn!(group = %self.consumption.role.group, %topic, "nothing is assigned");
         }
         self.state.assigned.retain(|key| key.topic != *topic);
         self.state
             .assigned
             .extend(assignments.queues().map(MessageQueue::key));
-        for (key, queue) in self.consumption.queues().iter() {
-            if key.topic == *topic && !assignments.contains(key) && !queue.dropped.is_cancelled() {
-                tracing::info!(group = %self.consumption.role.group, ?key, "queue dropped");
+        let changes = assignments.changes_from(&running);
+        for key in changes.stopped {
+            if let Some(queue) = self.consumption.queues().get(&key) {
+                tracing::debug!(group = %self.consumption.role.group, ?key, "queue dropped");
                 queue.dropped.cancel();
             }
         }
-        for queue in assignments.queues().cloned() {
-            let key = queue.key();
-            let runs = self.consumption.queues().contains_key(&key);
-            if !runs && self.state.preparing.insert(key) {
+        for queue in changes.started {
+            if self.state.preparing.insert(queue.key()) {
                 self.prepare(queue, consumer.clone());
             }
         }
-        let endpoints = self
-            .state
-            .assigned
-            .iter()
-            .map(|key| key.endpoints.clone())
-            .collect();
+        let assigned = self.state.assigned.iter();
+        let endpoints = assigned.map(|key| key.endpoints.clone()).collect();
+        // One message an answer, and one query a topic at a time.
         self.consumption
             .routes
             .do_send(AssignedEndpoints { endpoints });
@@ -171,7 +169,6 @@ impl ConsumerActor {
             ProcessQueueActor::new(spec, scope)
         });
         let running = RunningQueue {
-            addr: child.addr,
             control: child.control,
             dropped,
         };

@@ -7,6 +7,7 @@ use actix::{
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     consume::{
@@ -68,6 +69,13 @@ impl State {
     }
 }
 
+impl State {
+    /// In order, one handler at a time.
+    fn may_start(&self) -> bool {
+        !self.fifo || !self.lane_busy
+    }
+}
+
 impl ProcessQueueActor {
     pub(crate) fn new(spec: QueueSpec, scope: Scope) -> Self {
         let state = State::new(&scope);
@@ -79,7 +87,7 @@ impl ProcessQueueActor {
         if self.state.draining {
             return;
         }
-        while !self.state.waiting.is_empty() && !(self.state.fifo && self.state.lane_busy) {
+        while !self.state.waiting.is_empty() && self.state.may_start() {
             match self.spec.consumption.handlers.clone().try_acquire_owned() {
                 Ok(permit) => self.start_handler(permit, queue),
                 Err(_) => return self.ask_for_permit(queue),
@@ -204,7 +212,16 @@ async fn handle_in_order(
 }
 
 async fn run_handler(consumption: &Consumption, delivery: Delivery) -> Outcome {
-    let outcome = consumption.handler.run(delivery).await;
+    let span = tracing::info_span!(
+        "process",
+        messaging.system = "rocketmq",
+        messaging.operation.name = "process",
+        messaging.destination.name = delivery.topic(),
+        messaging.consumer.group.name = &*consumption.role.group,
+        messaging.message.id = delivery.message_id(),
+        messaging.rocketmq.message.delivery_attempt = delivery.attempt(),
+    );
+    let outcome = consumption.handler.run(delivery).instrument(span).await;
     let stats = &consumption.stats;
     match &outcome {
         Outcome::Ack => stats.handled.one(),
@@ -282,7 +299,7 @@ impl Handler<PermitGranted> for ProcessQueueActor {
 
     fn handle(&mut self, message: PermitGranted, ctx: &mut Self::Context) {
         self.state.asking = false;
-        if !self.state.draining && !(self.state.fifo && self.state.lane_busy) {
+        if !self.state.draining && self.state.may_start() {
             self.start_handler(message.permit, &ctx.address());
         }
         self.dispatch(&ctx.address());

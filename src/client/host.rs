@@ -9,7 +9,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     ClientConfig, Error, ErrorKind, Result,
     rpc::{ChannelPool, Transport},
-    topology::Place,
+    topology::{Place, spawn_thread},
 };
 
 /// The first check for idle channels comes so long after the start.
@@ -20,7 +20,7 @@ const FIRST_IDLE_CHECK: Duration = Duration::from_secs(5);
 /// Control actors and connections have a thread of their own, so that no handler and no flood of
 /// messages can hold back a heartbeat.
 #[derive(Debug)]
-pub struct Host {
+pub(crate) struct Host {
     pub(crate) io: Place,
     pub(crate) data: Place,
     pub(crate) pool: Arc<ChannelPool>,
@@ -50,15 +50,12 @@ impl Host {
         })
     }
 
-    /// Two threads of the client's own. They belong to no `System` of the application, so they
-    /// work from any runtime, and one that stops does not cut off what is being drained.
+    /// Two threads of the client's own.
     async fn threads(config: &ClientConfig) -> Result<Self> {
         let stop = CancellationToken::new();
         let (ready, started) = oneshot::channel();
         let ended = stop.clone();
-        std::thread::Builder::new()
-            .name("rocketmq-io".to_owned())
-            .spawn(move || run_thread(ready, ended))
+        spawn_thread("rocketmq-io", move || run_thread(ready, ended))
             .map_err(|error| Error::new(ErrorKind::Server, "no thread").caused_by(error))?;
         let Threads { io, data, runtime } = started
             .await
@@ -80,19 +77,17 @@ struct Threads {
     runtime: Handle,
 }
 
-fn run_thread(ready: oneshot::Sender<Threads>, stop: CancellationToken) {
-    actix_rt::System::new().block_on(async move {
-        let data = Arbiter::new();
-        let threads = Threads {
-            io: Arbiter::current(),
-            data: data.handle(),
-            runtime: Handle::current(),
-        };
-        if ready.send(threads).is_ok() {
-            stop.cancelled().await;
-        }
-        data.stop();
-    });
+async fn run_thread(ready: oneshot::Sender<Threads>, stop: CancellationToken) {
+    let data = Arbiter::new();
+    let threads = Threads {
+        io: Arbiter::current(),
+        data: data.handle(),
+        runtime: Handle::current(),
+    };
+    if ready.send(threads).is_ok() {
+        stop.cancelled().await;
+    }
+    data.stop();
 }
 
 fn channels(config: &ClientConfig, runtime: Handle) -> Arc<ChannelPool> {

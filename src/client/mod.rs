@@ -100,10 +100,13 @@ pub trait Startable: sealed::Start {}
 impl<S: sealed::Start> Startable for S {}
 
 pub(crate) mod sealed {
-    use std::{future::Future, sync::Arc};
+    use std::{future::Future, sync::Arc, time::Duration};
 
     use super::Host;
-    use crate::{ClientConfig, Result};
+    use crate::{
+        ClientConfig, Error, Result,
+        topology::{Label, MemberReport},
+    };
 
     /// What a start needs of its client.
     #[derive(Debug)]
@@ -115,9 +118,26 @@ pub(crate) mod sealed {
     /// Starts what a spec describes.
     pub trait Start: Send {
         /// What controls it once it runs.
-        type Handle: Send;
+        type Handle: Running;
 
         /// Runs the start to its end.
         fn start(self, on: Context) -> impl Future<Output = Result<Self::Handle>> + Send;
+
+        /// The child of a topology that its handler is, if it is one.
+        fn refers_to(&self) -> Option<Label> {
+            None
+        }
+    }
+
+    /// What a topology needs of a running producer or consumer.
+    pub trait Running: Clone + Send + Sync + 'static {
+        /// Waits until it has failed for good.
+        fn failed(&self) -> impl Future<Output = Error> + Send;
+
+        /// Shuts it down; when it is shut down already, tells the report again.
+        fn shutdown(&self, grace: Duration) -> impl Future<Output = MemberReport> + Send;
+
+        /// Lets it end without waiting for anything, unless it is being shut down.
+        fn abandon(&self);
     }
 }

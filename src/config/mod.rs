@@ -11,14 +11,12 @@ pub use tls::{Tls, TlsOptions};
 use crate::{
     Error, Result,
     environment::{Connector, Environment, SystemClock, WallClock},
-    model::{CredentialsProvider, Endpoints, endpoints::AccessPoint},
+    model::{CredentialsProvider, Endpoints, body, endpoints::AccessPoint, header},
 };
 
 /// Limit of what is decoded as one gRPC message: the largest legal body of 4 MiB with its
 /// properties, and as much again.
 const DECODE_LIMIT: usize = 8 * 1024 * 1024;
-/// Limit of a body after decompression.
-const INFLATE_LIMIT: usize = 32 * 1024 * 1024;
 
 /// Configuration of a [`Client`](crate::Client), checked when it was built.
 ///
@@ -62,7 +60,7 @@ impl ClientConfig {
             intervals: Intervals::default(),
             all_endpoints: false,
             decode_limit: DECODE_LIMIT,
-            inflate_limit: INFLATE_LIMIT,
+            inflate_limit: body::DEFAULT_LIMIT,
             clock: Arc::new(SystemClock),
             connector: Connector::tcp(),
             seed: None,
@@ -214,7 +212,9 @@ impl ClientConfigBuilder {
             Some(true) | None => Tls::default(),
         });
         check_tls(&tls)?;
-        check_namespace(&self.namespace)?;
+        if !self.namespace.is_empty() {
+            header::check("namespace", &self.namespace)?;
+        }
         let settings_timeout = self
             .settings_timeout
             .unwrap_or(self.request_timeout + Duration::from_secs(3));
@@ -277,15 +277,6 @@ pub(crate) fn check_duration(name: &str, value: Duration) -> Result<()> {
         return Err(Error::invalid(format!(
             "{name} is {value:?}, it must be within 0 and 1 year"
         )));
-    }
-    Ok(())
-}
-
-fn check_namespace(namespace: &str) -> Result<()> {
-    if namespace.len() > 255 || !namespace.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Error::invalid(
-            "the namespace must be at most 255 visible ASCII characters, without blanks",
-        ));
     }
     Ok(())
 }

@@ -11,13 +11,13 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    DeliveryHandler, budget::Budget, lease::Leases, settings::ConsumerRole, shutdown::Ending,
+    DeliveryHandler, ShutdownReport, budget::Budget, lease::Leases, settings::ConsumerRole,
     stats::Stats,
 };
 use crate::{
     Result,
-    actors::{ProcessQueueActor, RouteActor},
-    member::Member,
+    actors::RouteActor,
+    member::{Ending, Member},
     model::{Endpoints, queue::QueueKey},
     topology::ChildControl,
 };
@@ -38,7 +38,6 @@ pub(crate) struct Options {
 /// A running process queue.
 #[derive(Debug, Clone)]
 pub(crate) struct RunningQueue {
-    pub(crate) addr: Addr<ProcessQueueActor>,
     pub(crate) control: ChildControl,
     /// Cancelled when the queue is no longer assigned.
     pub(crate) dropped: CancellationToken,
@@ -61,7 +60,7 @@ pub(crate) struct Consumption {
     pub(crate) draining: CancellationToken,
     /// Has a token of each receive loop.
     pub(crate) polls: TaskTracker,
-    pub(super) ending: Ending,
+    pub(super) ending: Ending<ShutdownReport>,
     /// Whether scans have begun, so that a restart goes on with them.
     pub(crate) begun: AtomicBool,
     queues: Mutex<BTreeMap<QueueKey, RunningQueue>>,

@@ -2,12 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{
-    ShutdownReport,
-    consumption::Consumption,
-    shutdown::{abandon, shutdown},
-};
-use crate::Error;
+use super::{ShutdownReport, consumption::Consumption, shutdown::abandon};
+use crate::{Error, MemberReport, client::sealed::Running};
 
 /// A running push consumer. Cheap to clone, usable from any thread.
 ///
@@ -44,7 +40,7 @@ impl PushConsumer {
     /// Called from inside a handler it waits for that handler, so `grace` runs out. Calling it
     /// again gives the same report. Cancel safe: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
-        shutdown(&self.0.consumption, grace).await
+        self.0.consumption.ending.end(grace).await
     }
 
     /// Waits until the consumer has failed for good, because a part of it failed more often than
@@ -97,6 +93,20 @@ impl PushConsumer {
         } else {
             consumption.member.crash(actor);
         }
+    }
+}
+
+impl Running for PushConsumer {
+    async fn failed(&self) -> Error {
+        self.failed().await
+    }
+
+    async fn shutdown(&self, grace: Duration) -> MemberReport {
+        MemberReport::Consumer(self.shutdown(grace).await)
+    }
+
+    fn abandon(&self) {
+        abandon(&self.0.consumption);
     }
 }
 

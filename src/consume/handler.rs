@@ -2,11 +2,12 @@
 
 use std::{fmt, future::Future, panic::AssertUnwindSafe, sync::Arc};
 
-use actix::{Message, Recipient};
+use actix::{Actor, Context, Handler, MailboxError, Message, Recipient};
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 
 use super::{Codec, Delivery, IntoOutcome, Outcome, Raw};
+use crate::topology::{ChildRef, Label};
 
 /// A delivery on its way to an actor: actors that are handlers implement
 /// `actix::Handler<Deliver<T>>` with an [`Outcome`] as result.
@@ -23,13 +24,20 @@ type Handle = dyn Fn(Delivery) -> BoxFuture<'static, Outcome> + Send + Sync;
 
 /// A handler of any kind, as a consumer keeps it.
 #[derive(Clone)]
-pub struct DeliveryHandler(Arc<Handle>);
+pub struct DeliveryHandler {
+    handle: Arc<Handle>,
+    /// The child of a topology that it is.
+    child: Option<Label>,
+}
 
 impl DeliveryHandler {
     fn new(
         handle: impl Fn(Delivery) -> BoxFuture<'static, Outcome> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(handle))
+        Self {
+            handle: Arc::new(handle),
+            child: None,
+        }
     }
 
     /// An actor that takes payloads decoded by `codec`. What cannot be decoded never reaches it:
@@ -39,6 +47,17 @@ impl DeliveryHandler {
         T: Send + 'static,
         C: Codec<T>,
     {
+        Self::decoding(codec, move |deliver| recipient.send(deliver))
+    }
+
+    fn decoding<T: 'static, C, Asked>(
+        codec: C,
+        ask: impl Fn(Deliver<T>) -> Asked + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: Codec<T>,
+        Asked: Future<Output = Result<Outcome, MailboxError>> + Send + 'static,
+    {
         Self::new(move |delivery| {
             let payload = match codec.decode(&delivery) {
                 Ok(payload) => payload,
@@ -47,7 +66,7 @@ impl DeliveryHandler {
                     return std::future::ready(Outcome::dead_letter(reason)).boxed();
                 }
             };
-            let asked = recipient.send(Deliver { payload, delivery });
+            let asked = ask(Deliver { payload, delivery });
             async move {
                 asked.await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "the handler actor gave no outcome");
@@ -58,9 +77,14 @@ impl DeliveryHandler {
         })
     }
 
+    /// The child of a topology that it is, if it is one.
+    pub(crate) fn refers_to(&self) -> Option<Label> {
+        self.child.clone()
+    }
+
     /// Runs the handler; a panic of it is a failed delivery.
     pub(crate) async fn run(&self, delivery: Delivery) -> Outcome {
-        let handled = AssertUnwindSafe(async { (self.0)(delivery).await })
+        let handled = AssertUnwindSafe(async { (self.handle)(delivery).await })
             .catch_unwind()
             .await;
         handled.unwrap_or_else(|panic| {
@@ -68,6 +92,40 @@ impl DeliveryHandler {
             tracing::warn!(panic, "handler panicked");
             Outcome::Retry
         })
+    }
+}
+
+impl<A: Actor<Context = Context<A>>> ChildRef<A> {
+    /// The actor as the handler of a consumer, with bodies as they are.
+    ///
+    /// Deliveries wait while there is no actor: before it is started, and while it or its
+    /// topology is restarted. They hold their permits then, so the consumer receives no more
+    /// than its limits allow. Where an actor never comes, they wait until the consumer is shut
+    /// down, which hands them back.
+    pub fn deliver(&self) -> DeliveryHandler
+    where
+        A: Handler<Deliver<Bytes>>,
+    {
+        self.deliver_as(Raw)
+    }
+
+    /// The same with payloads decoded by `codec`. What cannot be decoded never reaches the actor:
+    /// it goes to the dead letter topic at once.
+    pub fn deliver_as<T, C>(&self, codec: C) -> DeliveryHandler
+    where
+        T: Send + 'static,
+        C: Codec<T>,
+        A: Handler<Deliver<T>>,
+    {
+        let child = self.clone();
+        let handler = DeliveryHandler::decoding(codec, move |deliver| {
+            let child = child.clone();
+            async move { child.ready().await.send(deliver).await }
+        });
+        DeliveryHandler {
+            child: Some(self.label().clone()),
+            ..handler
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
 use super::consumption::Consumption;
 use crate::topology::Stop;
@@ -28,49 +28,11 @@ pub struct ShutdownReport {
     pub in_time: bool,
 }
 
-/// The end of a consumer: who wants it, and what came of it.
-#[derive(Debug, Default)]
-pub(crate) struct Ending {
-    /// The grace that whoever was first gives.
-    wanted: watch::Sender<Option<Duration>>,
-    report: watch::Sender<Option<ShutdownReport>>,
-}
-
-impl Ending {
-    /// Whether this is the first who wants the consumer to end.
-    fn want(&self, grace: Duration) -> bool {
-        self.wanted.send_if_modified(|wanted| {
-            let first = wanted.is_none();
-            wanted.get_or_insert(grace);
-            first
-        })
-    }
-}
-
-/// Waits until somebody wants the consumer to end, or it failed for good, and carries that out.
-/// Started with the consumer, so that an end needs nothing of the thread that asks for it.
+/// Waits for the reason to end and carries it out.
 pub(super) async fn closer(consumption: Arc<Consumption>) {
-    let mut wanted = consumption.ending.wanted.subscribe();
-    let grace = tokio::select! {
-        grace = wanted.wait_for(Option::is_some) => grace.ok().and_then(|grace| *grace),
-        _ = consumption.member.failed() => None,
-    };
-    consumption.ending.want(Duration::ZERO);
-    let report = run(&consumption, grace.unwrap_or_default()).await;
-    consumption.ending.report.send_replace(Some(report));
-}
-
-/// Shuts down once; whoever comes later waits for the same report.
-pub(super) async fn shutdown(consumption: &Consumption, grace: Duration) -> ShutdownReport {
-    consumption.ending.want(grace);
-    let mut report = consumption.ending.report.subscribe();
-    let limit = grace + Duration::from_secs(2);
-    let waited = tokio::time::timeout(limit, report.wait_for(Option::is_some)).await;
-    // Missing only where the client's thread is blocked or gone.
-    waited
-        .ok()
-        .and_then(|report| report.ok()?.clone())
-        .unwrap_or_default()
+    let grace = consumption.ending.wanted(&consumption.member).await;
+    let report = run(&consumption, grace).await;
+    consumption.ending.ended(report);
 }
 
 async fn run(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport {
@@ -113,11 +75,6 @@ async fn stop_queues(consumption: &Consumption) {
     // A blocked thread answers late; the consumer does not wait for it.
     let _ = tokio::time::timeout(Duration::from_millis(200), all).await;
     consumption.queues().clear();
-}
-
-/// Undoes a start that failed.
-pub(super) async fn undo(consumption: &Consumption) {
-    shutdown(consumption, Duration::ZERO).await;
 }
 
 /// The handle was dropped: receives no more, and takes leave without waiting for anything.

@@ -1,12 +1,10 @@
 //! Starting a push consumer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    PushConsumer, PushConsumerSpec,
-    consumption::Consumption,
-    settings::ConsumerRole,
-    shutdown::{closer, undo},
+    PushConsumer, PushConsumerSpec, consumption::Consumption, settings::ConsumerRole,
+    shutdown::closer,
 };
 use crate::{
     Result,
@@ -14,11 +12,15 @@ use crate::{
     client::sealed::{Context, Start},
     member::{Member, fetch_routes},
     messages::consumer::Begin,
-    topology::supervise,
+    topology::{Label, supervise},
 };
 
 impl Start for PushConsumerSpec {
     type Handle = PushConsumer;
+
+    fn refers_to(&self) -> Option<Label> {
+        self.handler.refers_to()
+    }
 
     async fn start(self, on: Context) -> Result<PushConsumer> {
         let topics: Vec<_> = self
@@ -54,7 +56,7 @@ impl Start for PushConsumerSpec {
         member.host.io.spawn(move || closer(closing));
         let handle = PushConsumer::new(consumption.clone());
         if let Err(error) = fetch_routes(&member, &routes, &topics).await {
-            undo(&consumption).await;
+            consumption.ending.end(Duration::ZERO).await;
             return Err(error);
         }
         consumer.addr.do_send(Begin);

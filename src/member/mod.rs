@@ -1,5 +1,6 @@
 //! What the actors of one producer or consumer share.
 
+mod ending;
 mod isolation;
 mod leave;
 mod routes;
@@ -18,6 +19,7 @@ use arc_swap::ArcSwap;
 use rocketmq_proto::v2 as pb;
 use tokio::sync::watch;
 
+pub(crate) use ending::Ending;
 pub(crate) use isolation::Isolation;
 pub(crate) use routes::{fetch_routes, get_route};
 pub(crate) use sessions::{Session, Sessions};

@@ -162,16 +162,6 @@ impl Message {
         let what = format!("the body has {} bytes, {limit} at most", self.body.len());
         Err(Error::new(ErrorKind::TooLarge, what))
     }
-
-    /// Only a normal message can be part of a transaction.
-    pub(crate) fn check_transactional(&self) -> Result<()> {
-        match self.message_type() {
-            MessageType::Normal => Ok(()),
-            other => Err(Error::invalid(format!(
-                "a {other} message cannot be transactional"
-            ))),
-        }
-    }
 }
 
 impl fmt::Debug for Message {

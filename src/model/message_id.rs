@@ -16,29 +16,13 @@ const LENGTH: usize = 34;
 /// 2021-01-01T00:00:00Z in Unix seconds.
 const EPOCH: Duration = Duration::from_secs(1_609_459_200);
 
-/// An id as text. One of another client or version is kept to the letter, since the server is
-/// asked about it by that text. Cheap to clone.
+/// An id as text. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct MessageId(Arc<str>);
 
 impl MessageId {
-    /// Any text is an id.
-    pub(crate) fn parse(text: &str) -> Self {
-        Self(text.into())
-    }
-
     pub(crate) fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// The version of the layout: the first two characters of an id of 34, `00` for others.
-    pub(crate) fn version(&self) -> &str {
-        let version = if self.0.len() == LENGTH {
-            self.0.get(..2)
-        } else {
-            None
-        };
-        version.unwrap_or("00")
     }
 }
 
@@ -127,7 +111,6 @@ mod tests {
         assert_eq!(first.as_str(), "0156F7E71C361B21BC024CCDBE00000000");
         let second = generator.next_id(after_2021(0x024C_CDBF));
         assert_eq!(second.as_str(), "0156F7E71C361B21BC024CCDBF00000001");
-        assert_eq!(second.version(), "01");
     }
 
     #[test]
@@ -165,21 +148,6 @@ mod tests {
             .flat_map(|generator| (0..250_000).map(move |_| generator.next_id(after_2021(9))))
             .collect();
         assert_eq!(ids.len(), 1_000_000);
-    }
-
-    #[test]
-    fn a_foreign_id_is_kept_to_the_letter() {
-        let zero = "00AABBCCDDEEFF00112233445566778899";
-        for (text, version) in [
-            ("", "00"),
-            ("hello", "00"),
-            (zero, "00"),
-            ("FD00", "00"),
-            (&"ä".repeat(17), "ä"),
-        ] {
-            let id = MessageId::parse(text);
-            assert_eq!((id.to_string().as_str(), id.version()), (text, version));
-        }
     }
 
     proptest! {

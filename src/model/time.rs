@@ -29,12 +29,6 @@ pub(crate) fn duration(span: &prost_types::Duration, max: Duration) -> Duration 
     })
 }
 
-/// Whether [`duration`] would have to change the span.
-pub(crate) fn is_out_of_range(span: &prost_types::Duration, max: Duration) -> bool {
-    u128::try_from(total_nanos(span.seconds, span.nanos))
-        .map_or(true, |nanos| nanos > max.as_nanos())
-}
-
 /// Spans over the protocol's 10 000 years become that.
 pub(crate) fn to_proto_duration(span: Duration) -> prost_types::Duration {
     let span = span.min(Duration::from_secs(LONGEST));
@@ -107,15 +101,6 @@ mod tests {
             let span = prost_types::Duration { seconds, nanos };
             assert_eq!(duration(&span, HOUR), expected, "{span:?}");
         }
-    }
-
-    #[test]
-    fn what_is_clamped_can_be_told() {
-        let told = |seconds| is_out_of_range(&prost_types::Duration { seconds, nanos: 0 }, HOUR);
-        assert_eq!(
-            [-1, 0, 3600, 3601, i64::MAX].map(told),
-            [true, false, false, true, true]
-        );
     }
 
     #[test]

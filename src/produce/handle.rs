@@ -4,12 +4,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use actix::{Addr, Recipient};
 
-use super::{
-    ProducerShutdownReport, SendReceipt,
-    publication::Publication,
-    shutdown::{abandon, shutdown},
+use super::{ProducerShutdownReport, SendReceipt, publication::Publication, shutdown::abandon};
+use crate::{
+    Error, MemberReport, Message, Result, actors::ProducerActor, client::sealed::Running,
+    messages::producer::SendMessage,
 };
-use crate::{Error, Message, Result, actors::ProducerActor, messages::producer::SendMessage};
 
 /// A running producer. Cheap to clone, usable from any thread.
 ///
@@ -79,7 +78,7 @@ impl Producer {
     ///
     /// Calling it again gives the same report. Cancel safe: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> ProducerShutdownReport {
-        shutdown(&self.0.publication, grace).await
+        self.0.publication.end(grace).await
     }
 
     /// Waits until the producer has failed for good, because a part of it failed more often than
@@ -117,6 +116,20 @@ impl Producer {
     #[cfg(feature = "test-hooks")]
     pub fn crash(&self, actor: &str) {
         self.0.publication.member.crash(actor);
+    }
+}
+
+impl Running for Producer {
+    async fn failed(&self) -> Error {
+        self.failed().await
+    }
+
+    async fn shutdown(&self, grace: Duration) -> MemberReport {
+        MemberReport::Producer(self.shutdown(grace).await)
+    }
+
+    fn abandon(&self) {
+        abandon(&self.0.publication);
     }
 }
 

@@ -2,21 +2,24 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use actix::Addr;
 use arc_swap::ArcSwap;
 
 use super::{
-    lane::Lane, limits::InFlight, settings::ProducerRole, shutdown::Outcome, spec::Options,
+    lane::Lane, limits::InFlight, settings::ProducerRole, shutdown::ProducerShutdownReport,
+    spec::Options,
 };
 use crate::{
-    actors::RouteActor, consume::Counter, member::Member, messages::session::SyncSettings,
-    model::message_id::MessageIdGenerator, rpc::host_name,
+    actors::RouteActor,
+    consume::Counter,
+    member::{Ending, Member},
+    messages::session::SyncSettings,
+    model::message_id::MessageIdGenerator,
+    rpc::host_name,
 };
 
 /// Counts since the start of the producer.
@@ -41,11 +44,10 @@ pub(crate) struct Publication {
     pub(super) ids: MessageIdGenerator,
     pub(super) born_host: String,
     pub(super) stats: Stats,
-    pub(super) outcome: Outcome,
+    pub(super) ending: Ending<ProducerShutdownReport>,
     lanes: ArcSwap<Lanes>,
     /// Held while the lanes are changed; readers never wait.
     changing: Mutex<()>,
-    ending: AtomicBool,
 }
 
 impl Publication {
@@ -62,10 +64,9 @@ impl Publication {
             ids: MessageIdGenerator::new([a, b, c, d, e, f], std::process::id()),
             born_host: host_name(),
             stats: Stats::default(),
-            outcome: Outcome::new(None),
+            ending: Ending::default(),
             lanes: ArcSwap::default(),
             changing: Mutex::default(),
-            ending: AtomicBool::new(false),
             member,
             role,
             options,
@@ -114,10 +115,10 @@ impl Publication {
         }
     }
 
-    /// Whether this is the first who wants the producer to end.
-    pub(super) fn begin_shutdown(&self) -> bool {
+    /// Has the producer end and waits for the report.
+    pub(super) async fn end(&self, grace: Duration) -> ProducerShutdownReport {
         self.in_flight.close();
-        !self.ending.swap(true, Ordering::AcqRel)
+        self.ending.end(grace).await
     }
 
     pub(crate) fn log_statistics(&self) {

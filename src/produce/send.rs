@@ -9,6 +9,8 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
+use tracing::Instrument;
+
 use super::{
     SendReceipt, WhenFull,
     attempts::{Journey, Verdict, judge},
@@ -45,7 +47,16 @@ impl Publication {
             }
             (entered, _) => entered,
         };
-        self.dispatch(message, room?, started).await
+        let room = room.map_err(|error| self.explain(error))?;
+        self.dispatch(message, room, started).await
+    }
+
+    /// A producer that failed for good says so, rather than that it is closed.
+    fn explain(&self, error: Error) -> Error {
+        match (error.kind(), self.member.failure()) {
+            (ErrorKind::Closed, Some(failure)) => failure,
+            _ => error,
+        }
     }
 
     /// Sends messages side by side as far as there is room. The budget of each begins when it
@@ -82,7 +93,8 @@ impl Publication {
         room: Result<Room<'_>>,
         _place: Option<SemaphorePermit<'_>>,
     ) -> Result<SendReceipt> {
-        self.dispatch(message, room?, Instant::now()).await
+        let room = room.map_err(|error| self.explain(error))?;
+        self.dispatch(message, room, Instant::now()).await
     }
 
     /// Sends a message that has its room, until it is cut off by the end of the producer.
@@ -94,16 +106,23 @@ impl Publication {
     ) -> Result<SendReceipt> {
         let Self { options, stats, .. } = self;
         let mut journey = Journey::new(started, options.send_timeout, options.max_attempts);
+        let span = tracing::info_span!(
+            "send",
+            messaging.system = "rocketmq",
+            messaging.operation.name = "send",
+            messaging.destination.name = message.topic(),
+            messaging.message.id = tracing::field::Empty,
+        );
         let delivered = self
             .in_flight
             .cut
-            .run_until_cancelled(self.deliver(&message, &mut journey))
+            .run_until_cancelled(self.deliver(&message, &mut journey).instrument(span))
             .await;
         stats.retries.add(journey.retries() as usize);
         let sent = delivered.unwrap_or_else(|| {
             stats.cut_off.one();
             let end = "the producer was shut down before the message was sent";
-            Err(Error::new(ErrorKind::Closed, end))
+            Err(self.explain(Error::new(ErrorKind::Closed, end)))
         });
         let sent = sent.map_err(|error| journey.give_up(error, Instant::now()));
         match &sent {
@@ -125,6 +144,7 @@ impl Publication {
         // One time and one id for all attempts: a delay does not shift, and a copy is recognised.
         let now = self.member.config.environment.clock.now();
         let id = self.ids.next_id(now);
+        tracing::Span::current().record("messaging.message.id", id.as_str());
         let mut stamp = Stamp {
             namespace: &self.member.config.namespace,
             message_id: id.as_str(),

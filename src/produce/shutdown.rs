@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout, timeout_at},
-};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::publication::Publication;
 
@@ -26,42 +23,18 @@ pub struct ProducerShutdownReport {
     pub in_time: bool,
 }
 
-/// The report of a shutdown, once there is one.
-pub(super) type Outcome = watch::Sender<Option<ProducerShutdownReport>>;
-
-/// Shuts down once; whoever comes later waits for the same report.
-pub(super) async fn shutdown(
-    publication: &Arc<Publication>,
-    grace: Duration,
-) -> ProducerShutdownReport {
-    let mut outcome = publication.outcome.subscribe();
-    if publication.begin_shutdown() {
-        spawn(publication.clone(), grace);
-    }
-    let report = outcome
-        .wait_for(Option::is_some)
-        .await
-        .ok()
-        .and_then(|report| report.clone());
-    // Missing only if the client's thread has gone, and the producer with it.
-    report.unwrap_or_default()
+/// Waits for the reason to end and carries it out.
+pub(super) async fn closer(publication: Arc<Publication>) {
+    let grace = publication.ending.wanted(&publication.member).await;
+    let report = run(&publication, grace).await;
+    publication.ending.ended(report);
 }
 
 /// The handle was dropped: takes leave without waiting for anything.
-pub(super) fn abandon(publication: &Arc<Publication>) {
-    if publication.begin_shutdown() {
+pub(super) fn abandon(publication: &Publication) {
+    if publication.ending.want(Duration::ZERO) {
         tracing::warn!(member = %publication.member.path, "producer dropped without shutdown");
-        spawn(publication.clone(), Duration::ZERO);
     }
-}
-
-/// On the client's own thread, so that it goes on when the caller no longer waits.
-fn spawn(publication: Arc<Publication>, grace: Duration) {
-    let io = publication.member.host.io.clone();
-    io.spawn(move || async move {
-        let report = run(&publication, grace).await;
-        publication.outcome.send_replace(Some(report));
-    });
 }
 
 async fn run(publication: &Arc<Publication>, grace: Duration) -> ProducerShutdownReport {
@@ -71,6 +44,7 @@ async fn run(publication: &Arc<Publication>, grace: Duration) -> ProducerShutdow
         in_flight,
         ..
     } = &**publication;
+    in_flight.close();
     let deadline = Instant::now() + grace;
     let ended = || stats.sent.get() + stats.failed.get();
     let before = ended();

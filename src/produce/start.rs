@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Producer, ProducerSpec, publication::Publication, settings::ProducerRole, shutdown::shutdown,
+    Producer, ProducerSpec, publication::Publication, settings::ProducerRole, shutdown::closer,
 };
 use crate::{
     Result,
@@ -39,9 +39,11 @@ impl Start for ProducerSpec {
         );
         member.watch(actor.control);
         member.subscribe(actor.addr.clone().recipient());
+        let closing = publication.clone();
+        member.host.io.spawn(move || closer(closing));
         let handle = Producer::new(publication.clone(), actor.addr);
         if let Err(error) = fetch_routes(&member, &routes, &self.topics).await {
-            shutdown(&publication, Duration::ZERO).await;
+            publication.end(Duration::ZERO).await;
             return Err(error);
         }
         for topic in &self.topics {

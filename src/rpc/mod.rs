@@ -12,5 +12,5 @@ mod tls;
 pub(crate) use calls::{Rpc, Streaming, TelemetryStream};
 pub(crate) use connect::Transport;
 pub(crate) use headers::{Headers, host_name, user_agent};
-pub(crate) use pool::{ChannelPool, Slot};
+pub(crate) use pool::ChannelPool;
 pub(crate) use status::{brief, check, says_settings_lost};

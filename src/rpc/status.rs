@@ -154,6 +154,8 @@ fn tls_failure(_: &(dyn StdError + 'static)) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::expect_used, reason = "tests")]
+
     use super::*;
 
     fn kind(code: i32) -> ErrorKind {

@@ -1,33 +1,87 @@
 //! A name for an actor that can be wired before the actor exists.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use actix::{Actor, Addr};
 use tokio::sync::watch;
 
-/// Where the actor of this name is, once its group has started it.
-pub(crate) struct ChildRef<A: Actor> {
-    name: Arc<str>,
+/// A name for an actor of a topology, which can be wired before the actor exists.
+///
+/// Place the actor in a topology by [`ChildSpec::actor`](crate::ChildSpec::actor), and give the
+/// reference to whoever shall reach it: [`deliver`](Self::deliver) makes it the handler of a
+/// consumer. One reference stands for one child: do not place it twice. Clones are the same
+/// reference.
+pub struct ChildRef<A: Actor> {
+    label: Label,
     addr: watch::Sender<Option<Addr<A>>>,
 }
 
+/// A name, and whether some child bears it.
+#[derive(Debug, Clone)]
+pub struct Label {
+    pub(crate) name: Arc<str>,
+    placed: Arc<AtomicBool>,
+}
+
+impl Label {
+    pub(crate) fn is_placed(&self) -> bool {
+        self.placed.load(Ordering::Acquire)
+    }
+}
+
 impl<A: Actor> ChildRef<A> {
-    pub(crate) fn new(name: impl Into<Arc<str>>) -> Self {
+    /// A reference to the child of this name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
-            name: name.into(),
+            label: Label {
+                name: name.into(),
+                placed: Arc::default(),
+            },
             addr: watch::Sender::new(None),
         }
     }
 
     /// The name.
-    pub(crate) fn name(&self) -> &Arc<str> {
-        &self.name
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.label.name
     }
 
     /// The address, once there is one. It stays the same over restarts of the actor, and changes
-    /// when its group is started anew.
-    pub(crate) fn addr(&self) -> Option<Addr<A>> {
+    /// when the topology around it is restarted.
+    #[must_use]
+    pub fn addr(&self) -> Option<Addr<A>> {
         self.addr.borrow().clone()
+    }
+
+    /// Waits for an address under which there is an actor, or will be after its restart: for
+    /// ever, if there never is. Cancel safe.
+    pub async fn ready(&self) -> Addr<A> {
+        let mut addrs = self.addr.subscribe();
+        loop {
+            let addr = addrs.borrow_and_update().clone();
+            if let Some(addr) = addr.filter(Addr::connected) {
+                return addr;
+            }
+            if addrs.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    pub(crate) fn label(&self) -> &Label {
+        &self.label
+    }
+
+    /// Some child bears the name from now on.
+    pub(super) fn place(&self) {
+        self.label.placed.store(true, Ordering::Release);
     }
 
     pub(super) fn resolve(&self, addr: Addr<A>) {
@@ -38,7 +92,7 @@ impl<A: Actor> ChildRef<A> {
 impl<A: Actor> Clone for ChildRef<A> {
     fn clone(&self) -> Self {
         Self {
-            name: Arc::clone(&self.name),
+            label: self.label.clone(),
             addr: self.addr.clone(),
         }
     }
@@ -46,10 +100,10 @@ impl<A: Actor> Clone for ChildRef<A> {
 
 impl<A: Actor> fmt::Debug for ChildRef<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = self.addr.borrow().is_some();
         f.debug_struct("ChildRef")
-            .field("name", &self.name)
-            .field("known", &known)
+            .field("name", &self.label.name)
+            .field("placed", &self.label.is_placed())
+            .field("known", &self.addr.borrow().is_some())
             .finish()
     }
 }

@@ -23,6 +23,8 @@ pub enum ChildState {
     Running,
     /// It ended and will be started after this delay; its mailbox waits.
     Restarting {
+        /// Why it ended; [`Exit::Shutdown`] when it only follows a sibling.
+        cause: Exit,
         /// The whole delay, counted from the end.
         delay: Duration,
     },
@@ -148,12 +150,7 @@ impl ChildControl {
         self.turn(Turn::Restart);
     }
 
-    /// Ends the running generation as failed, without its stop hooks.
-    pub(crate) fn fail(&self, reason: impl Into<String>) {
-        self.end_generation(Exit::Failed(reason.into()));
-    }
-
-    /// Ends the running generation for this cause.
+    /// Ends the running generation for this cause, without its stop hooks.
     pub(super) fn end_generation(&self, cause: Exit) {
         self.shared.orders.give(Order::Fail(cause));
     }
@@ -176,10 +173,11 @@ impl ChildControl {
     pub(crate) async fn up(&self) -> Result<(), Exit> {
         let answer = |state: &ChildState| match state {
             ChildState::Running | ChildState::Stopped(Exit::Normal) => Some(Ok(())),
-            ChildState::Down(exit) | ChildState::Stopped(exit) | ChildState::GaveUp(exit) => {
-                Some(Err(exit.clone()))
-            }
-            ChildState::Starting | ChildState::Restarting { .. } => None,
+            ChildState::Restarting { cause: exit, .. }
+            | ChildState::Down(exit)
+            | ChildState::Stopped(exit)
+            | ChildState::GaveUp(exit) => Some(Err(exit.clone())),
+            ChildState::Starting => None,
         };
         self.until(answer).await
     }

@@ -76,9 +76,8 @@ impl<'a> Following<'a> {
     }
 
     async fn start(&self, spec: &ChildSpec) -> Result<ChildControl, AddError> {
-        let Started { control, children } = self.members.start(spec, Decides::Group)?;
-        let up = if children.is_some() {
-            // Bounded by the bounds of what is in it.
+        let Started { control, .. } = self.members.start(spec, Decides::Group)?;
+        let up = if spec.bounds_its_start {
             control.up().await
         } else {
             let up = timeout(BLOCKED, control.up()).await;

@@ -14,14 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Exit, Intensity, Place, Restart, Stop, Strategy,
-    control::{ChildControl, Shared},
+    control::ChildControl,
     life::Life,
-    lifecycle::Supervision,
     members::{Command, Members},
-    report::Reporter,
     roster::{Roster, TreeNode},
     spec::{ChildSpec, Started},
-    supervisor::ChildPolicy,
+    supervisor::{ChildPolicy, keep_alive},
 };
 
 /// A group, not started yet.
@@ -46,6 +44,20 @@ pub(crate) enum AddError {
     /// The group is stopping or gone.
     #[error("the group has ended")]
     Closed,
+}
+
+/// Why a child was not removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RemoveError {
+    /// There is no child of this name.
+    #[error("there is no such child")]
+    Unknown,
+    /// It was there from the start.
+    #[error("it was there from the start, only a child that was added can be removed")]
+    Static,
+    /// It will end once its thread comes back to life.
+    #[error("its thread is blocked")]
+    Blocked,
 }
 
 /// A running group. Clones are the same group; dropping them all changes nothing.
@@ -74,15 +86,8 @@ impl Group {
         let path = path.into();
         let (commands, inbox) = mpsc::channel(Self::COMMANDS);
         let roster = Roster::default();
-        let shared = Arc::new(Shared::new(Arc::clone(&path)));
-        let first = shared.lifespan().generation;
-        let report = Reporter::new(Arc::clone(&path), first, policy.events.clone());
-        let control = ChildControl::new(Arc::clone(&shared), report.subscribe());
-        let members = Members::new(path, spec, policy.clone(), roster.clone());
-        place.spawn(move || async move {
-            let life = GroupLife::new(members, inbox);
-            Supervision::new(life, shared, policy, report).run().await;
-        });
+        let members = Members::new(Arc::clone(&path), spec, policy.clone(), roster.clone());
+        let control = keep_alive(place, path, policy, |_| Ok(GroupLife::new(members, inbox)));
         let children = Some(roster);
         Self {
             started: Started { control, children },
@@ -103,12 +108,14 @@ impl Group {
 
     /// The group as a child of another group. By default its stop gives the time that all its
     /// children may take.
-    pub(crate) fn spec(name: impl Into<Arc<str>>, place: Place, spec: GroupSpec) -> ChildSpec {
+    pub(crate) fn spec(name: impl Into<Arc<str>>, spec: GroupSpec) -> ChildSpec {
         let dynamic = Stop::default().limit();
         let limits = spec.children.iter().map(|child| child.stop.limit());
         let stop = Stop::Within(limits.sum::<Duration>() + dynamic);
-        let start = move |path, policy| Self::start(&place, path, policy, spec.clone()).started;
-        ChildSpec::new(name, start).stop(stop)
+        let start = move |place: &Place, path, policy| {
+            Self::start(place, path, policy, spec.clone()).started
+        };
+        ChildSpec::new(name, start).bounds_its_start().stop(stop)
     }
 
     /// The group's own control: its stop is the children's, in order.
@@ -146,24 +153,30 @@ impl Group {
     /// Adds a dynamic child. It ends with the group, and with a restart of the group.
     ///
     /// It answers when the child is up; while the group itself waits for a restart it waits too.
-    /// Cancel safe: the child may be added all the same.
+    /// A child that does not come up at its first try is not tried again. Cancel safe: the child
+    /// may be added all the same.
     pub(crate) async fn add(&self, spec: ChildSpec) -> Result<ChildControl, AddError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.commands.send(Command { spec, reply }).await;
         sent.map_err(|_| AddError::Closed)?;
         let control = answer.await.map_err(|_| AddError::Closed)??;
-        control.up().await.map_err(AddError::NotStarted)?;
+        if let Err(exit) = control.up().await {
+            control.stop(Stop::Now).await;
+            return Err(AddError::NotStarted(exit));
+        }
         Ok(control)
     }
 
-    /// Stops a dynamic child as its spec says. `None`: there is none of this name, or its thread
-    /// is blocked.
-    pub(crate) async fn remove(&self, name: &str) -> Option<Exit> {
-        let entry = self.started.children.as_ref()?.find(name)?;
+    /// Stops a dynamic child as its spec says.
+    pub(crate) async fn remove(&self, name: &str) -> Result<Exit, RemoveError> {
+        let roster = self.started.children.as_ref();
+        let entry = roster.and_then(|roster| roster.find(name));
+        let entry = entry.ok_or(RemoveError::Unknown)?;
         if !entry.dynamic {
-            return None;
+            return Err(RemoveError::Static);
         }
-        entry.started.control.stop(entry.stop).await
+        let stopped = entry.started.control.stop(entry.stop).await;
+        stopped.ok_or(RemoveError::Blocked)
     }
 }
 
@@ -218,7 +231,7 @@ impl Life for GroupLife {
         Ok(())
     }
 
-    fn ask_to_stop(&mut self) {
+    fn ask_to_stop(&mut self, _: Duration) {
         self.stop.cancel();
     }
 }

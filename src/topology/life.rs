@@ -1,6 +1,9 @@
 //! What can be supervised: an actor, a group.
 
-use std::task::{Context, Poll};
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use super::Exit;
 
@@ -12,6 +15,6 @@ pub(super) trait Life {
     fn is_up(&self) -> bool;
     /// Makes all state anew for the next generation.
     fn restart(&mut self) -> Result<(), Exit>;
-    /// Makes it end by its own hooks, which takes further polls.
-    fn ask_to_stop(&mut self);
+    /// Makes it end by its own hooks, which takes further polls; after `limit` it is dropped.
+    fn ask_to_stop(&mut self, limit: Duration);
 }

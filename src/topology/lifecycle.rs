@@ -119,11 +119,11 @@ impl<L: Life> Supervision<L> {
                 }
                 Pulse::Ended(exit) | Pulse::Told(Order::Fail(exit)) => return End::Own(exit),
                 Pulse::Told(Order::Stop(stop)) => {
-                    self.wind_down(stop).await;
+                    self.wind_down(stop, true).await;
                     return End::Stopped;
                 }
                 Pulse::Told(Order::Turn(turn @ (Turn::Restart | Turn::Suspend))) => {
-                    let for_good = self.wind_down(self.policy.stop).await;
+                    let for_good = self.wind_down(self.policy.stop, false).await;
                     return match turn {
                         _ if for_good => End::Stopped,
                         Turn::Suspend => End::Suspended,
@@ -160,16 +160,15 @@ impl<L: Life> Supervision<L> {
         }
     }
 
-    /// Lets it end by its own hooks, for as long as `stop` gives. Whether it was told
-    /// meanwhile to stop for good.
-    async fn wind_down(&mut self, stop: Stop) -> bool {
+    /// Lets it end by its own hooks, for as long as `stop` gives. Whether it shall stop for good,
+    /// or was told so meanwhile.
+    async fn wind_down(&mut self, stop: Stop, mut for_good: bool) -> bool {
         let deadline = |stop: Stop| Instant::now() + stop.limit();
         let mut until = deadline(stop);
-        let mut for_good = false;
         // One that was never polled has nothing to wind down.
         let mut hooks = self.begun && stop != Stop::Now;
         if hooks {
-            self.life.ask_to_stop();
+            self.life.ask_to_stop(stop.limit());
         }
         while hooks {
             match timeout_at(until, poll_fn(|cx| self.pulse(cx))).await {
@@ -179,7 +178,14 @@ impl<L: Life> Supervision<L> {
                     until = until.min(deadline(sooner));
                 }
                 Ok(Pulse::Up | Pulse::Told(Order::Turn(_))) => {}
-                Ok(Pulse::Ended(_) | Pulse::Told(Order::Fail(_))) | Err(_) => hooks = false,
+                Ok(Pulse::Ended(_) | Pulse::Told(Order::Fail(_))) => hooks = false,
+                Err(_) => {
+                    hooks = false;
+                    if for_good {
+                        let path = Arc::clone(&self.shared.path);
+                        self.policy.records.cut_off(path);
+                    }
+                }
             }
         }
         for_good
@@ -214,6 +220,10 @@ impl<L: Life> Supervision<L> {
         self.report.down(exit.clone());
         loop {
             match self.shared.orders.next().await {
+                // A group that gives up on a child stops it along with all others.
+                Order::Stop(_) if self.shared.orders.take_give_up() => {
+                    return Next::Done(ChildState::GaveUp(exit));
+                }
                 Order::Stop(_) => return Next::Done(ChildState::Stopped(Exit::Shutdown)),
                 Order::Turn(Turn::End) => return Next::Done(ChildState::Stopped(exit)),
                 Order::Turn(Turn::GiveUp) => return Next::Done(ChildState::GaveUp(exit)),

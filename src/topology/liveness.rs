@@ -7,9 +7,10 @@ use tokio::time::{sleep, timeout};
 
 use super::{ChildState, Exit, Place, control::ChildControl};
 
-/// Asks an actor whether it still handles messages. From its liveness check.
+/// Asks an actor whether it still handles messages: any answer is a good one. From its liveness
+/// check, see [`ChildSpec::liveness`](crate::ChildSpec::liveness).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ping;
+pub struct Ping;
 
 impl Message for Ping {
     type Result = ();
@@ -17,12 +18,12 @@ impl Message for Ping {
 
 /// How an actor is checked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Liveness {
+pub struct Liveness {
     /// Time from an answer to the next question.
-    pub(crate) every: Duration,
+    pub every: Duration,
     /// Time for an answer. The question waits behind the mailbox like any message, so this has
     /// to be above the longest backlog that is still well.
-    pub(crate) within: Duration,
+    pub within: Duration,
 }
 
 impl Liveness {

@@ -96,6 +96,12 @@ impl Orders {
         self.pending().failure.take()
     }
 
+    /// Whether it was told to give up, taken out.
+    pub(super) fn take_give_up(&self) -> bool {
+        let turn = &mut self.pending().turn;
+        turn.take_if(|turn| *turn == Turn::GiveUp).is_some()
+    }
+
     #[cfg(feature = "test-hooks")]
     pub(super) fn inject_panic(&self) {
         self.pending().panic = true;

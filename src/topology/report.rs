@@ -57,7 +57,10 @@ impl Reporter {
     }
 
     pub(super) fn restarting(&self, cause: Exit, attempt: u32, delay: Duration) {
-        self.state(ChildState::Restarting { delay });
+        self.state(ChildState::Restarting {
+            cause: cause.clone(),
+            delay,
+        });
         tracing::warn!(actor = &*self.path, %cause, attempt, ?delay, "restarting");
         self.emit(LifeEventKind::Restarting {
             cause,

@@ -4,17 +4,12 @@ use std::sync::Arc;
 
 use actix::ActorContext;
 
-use super::{
-    Exit,
-    control::ChildControl,
-    live::LiveCounts,
-    tasks::{Generation, Tasks},
-};
+use super::{Exit, control::ChildControl, live::LiveCounts, tasks::Tasks};
 
-/// Given to the function that builds an actor; the actor keeps it beside its spec.
+/// What an actor knows of its own supervision. Given to the function that makes the actor.
 #[derive(Debug, Clone)]
-pub(crate) struct Scope {
-    control: ChildControl,
+pub struct Scope {
+    pub(super) control: ChildControl,
     live: LiveCounts,
 }
 
@@ -23,14 +18,17 @@ impl Scope {
         Self { control, live }
     }
 
-    /// The actor's place in the tree.
-    pub(crate) fn path(&self) -> &Arc<str> {
+    /// The actor's place in the tree, names joined by `/`.
+    #[must_use]
+    pub fn path(&self) -> &Arc<str> {
         self.control.path()
     }
 
-    /// The generation that runs now; in `restarting` already the new one.
-    pub(crate) fn generation(&self) -> Generation {
-        self.control.lifespan().generation
+    /// Which generation runs now, 1 for the first: for what comes back late from elsewhere, to be
+    /// told from what belongs to this one.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.control.lifespan().generation.0
     }
 
     /// A new set of tasks for the generation that runs now. Made anew by whatever builds the
@@ -41,15 +39,10 @@ impl Scope {
     }
 
     /// Ends this generation as failed: no further message is handled, the stop hooks run, and
-    /// the policy decides what follows.
-    pub(crate) fn fail(&self, ctx: &mut impl ActorContext, reason: impl Into<String>) {
+    /// the restart policy decides what follows.
+    pub fn fail(&self, ctx: &mut impl ActorContext, reason: impl Into<String>) {
         let failure = Exit::Failed(reason.into());
         self.control.end_generation(failure);
         ctx.stop();
-    }
-
-    /// The actor's own control, for those it hands out.
-    pub(crate) fn control(&self) -> &ChildControl {
-        &self.control
     }
 }

@@ -1,17 +1,18 @@
 //! What a group has to know of a child.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
-use actix::{Actor, Context, Supervised};
+use actix::{Actor, Context, Handler};
 
 use super::{
-    Backoff, Place, Restart, Stop,
-    child_ref::ChildRef,
+    Backoff, ChildRef, Liveness, MemberRef, Ping, Place, Restart, Scope, Stop,
     control::ChildControl,
+    member::{MemberLife, MemberSpec},
+    root::Topology,
     roster::Roster,
-    scope::Scope,
-    supervisor::{ChildPolicy, supervise},
+    supervisor::{ChildPolicy, keep_alive, supervise_remade},
 };
+use crate::{Client, Error, Result, client::Startable};
 
 /// A child as it runs: its control, and its own children where it is a group.
 #[derive(Debug, Clone)]
@@ -29,70 +30,210 @@ impl From<ChildControl> for Started {
     }
 }
 
-type Start = dyn Fn(Arc<str>, ChildPolicy) -> Started + Send + Sync;
+type Start = dyn Fn(&Place, Arc<str>, ChildPolicy) -> Started + Send + Sync;
+type Check = dyn Fn() -> Result<()> + Send + Sync;
 
-/// A child of a group, not started yet. Cheap to clone.
+/// A child of a [`Topology`], not started yet. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct ChildSpec {
+#[must_use]
+pub struct ChildSpec {
     pub(super) name: Arc<str>,
     pub(super) restart: Restart,
     pub(super) backoff: Backoff,
     pub(super) stop: Stop,
+    /// Whether its start ends in good time by itself.
+    pub(super) bounds_its_start: bool,
+    place: Place,
     start: Arc<Start>,
+    check: Arc<Check>,
 }
 
 impl ChildSpec {
-    /// A child that `start` starts, with the path and the policy it is given, on the group's
-    /// thread. It runs once for each time the *group* is started; restarts of the child are up
-    /// to what it starts.
+    /// How long a member may take to stop, unless its spec says otherwise.
+    const MEMBER_STOP: Stop = Stop::Within(Duration::from_secs(30));
+    /// How long at most when it only makes way for its next start: its handlers may wait for a
+    /// sibling that is down and waits for it.
+    const MEMBER_MAKES_WAY: Duration = Duration::from_secs(2);
+
+    /// A child that `start` starts, at the place and with the path and the policy it is given.
+    /// It runs once for each time the *group* is started, on the group's thread; restarts of the
+    /// child are up to what it starts.
     pub(crate) fn new<F>(name: impl Into<Arc<str>>, start: F) -> Self
     where
-        F: Fn(Arc<str>, ChildPolicy) -> Started + Send + Sync + 'static,
+        F: Fn(&Place, Arc<str>, ChildPolicy) -> Started + Send + Sync + 'static,
     {
         Self {
             name: name.into(),
             restart: Restart::default(),
             backoff: Backoff::default(),
             stop: Stop::default(),
+            bounds_its_start: false,
+            place: Place::default(),
             start: Arc::new(start),
+            check: Arc::new(|| Ok(())),
         }
     }
 
-    /// An actor, named and found by its reference.
-    pub(crate) fn actor<A, F>(reference: &ChildRef<A>, place: Place, build: F) -> Self
+    /// An actor of the application, named and found by its reference.
+    ///
+    /// `make` makes it, on the thread it runs on, for the start and *anew for every restart*:
+    /// state that shall survive a restart belongs into what `make` captures. The address and the
+    /// messages in the mailbox survive; timers and futures of the actor's context do not. The
+    /// message whose handler panics is consumed: whoever waits for its answer gets
+    /// [`MailboxError::Closed`](actix::MailboxError::Closed), and a delivery is a failed one,
+    /// which comes again.
+    pub fn actor<A, F>(reference: &ChildRef<A>, make: F) -> Self
     where
-        A: Actor<Context = Context<A>> + Supervised,
-        F: Fn(&mut Context<A>, Scope) -> A + Send + Sync + Clone + 'static,
+        A: Actor<Context = Context<A>>,
+        F: Fn() -> A + Send + Sync + 'static,
     {
-        let name = Arc::clone(reference.name());
-        let reference = reference.clone();
-        Self::new(name, move |path, policy| {
-            let child = supervise(&place, path, policy, build.clone());
+        Self::scoped_actor(reference, move |_| make())
+    }
+
+    /// The same for an actor that wants to know of its supervision: `make` is given its
+    /// [`Scope`].
+    pub fn scoped_actor<A, F>(reference: &ChildRef<A>, make: F) -> Self
+    where
+        A: Actor<Context = Context<A>>,
+        F: Fn(Scope) -> A + Send + Sync + 'static,
+    {
+        reference.place();
+        let name = Arc::clone(&reference.label().name);
+        let (reference, make) = (reference.clone(), Arc::new(make));
+        Self::new(name, move |place, path, policy| {
+            let make = Arc::clone(&make);
+            let child = supervise_remade(place, path, policy, move |scope| make(scope));
             reference.resolve(child.addr);
             child.control.into()
         })
     }
 
+    /// A producer or consumer, under a name or a [`MemberRef`]. It is up when it is ready, and a
+    /// restart starts its spec anew, as a new client in the eyes of the server.
+    ///
+    /// It has failed when its start did, or when it did for good: small mishaps it mends itself.
+    /// Its own deadline bounds each start. It is given 30 s to stop, the last of which is for
+    /// taking leave of the servers; the time before is what running handlers may take. Where it
+    /// is only restarted along with a sibling they get one second, since they may be waiting for
+    /// that very sibling; deliveries cut off go back to the server.
+    pub fn member<S>(name: impl Into<MemberRef<S::Handle>>, client: &Client, spec: S) -> Self
+    where
+        S: Startable + Clone + Sync + 'static,
+    {
+        let reference = name.into();
+        let name = Arc::clone(reference.shared_name());
+        let referred = spec.refers_to();
+        let member = MemberSpec {
+            client: client.clone(),
+            spec,
+            reference,
+        };
+        let start = move |place: &Place, path: Arc<str>, policy: ChildPolicy| {
+            let (member, records) = (member.clone(), policy.records.clone());
+            let known = Arc::clone(&path);
+            let limit = policy.stop.limit().min(Self::MEMBER_MAKES_WAY);
+            let policy = ChildPolicy {
+                stop: Stop::Within(limit),
+                ..policy
+            };
+            let control = keep_alive(place, path, policy, move |_| {
+                Ok(MemberLife::new(member, known, records))
+            });
+            control.into()
+        };
+        let check = move || match &referred {
+            Some(label) if !label.is_placed() => Err(Error::invalid(format!(
+                "its handler is the child {0}, which is in no topology: \
+                 add ChildSpec::actor(&{0}, ..)",
+                label.name
+            ))),
+            _ => Ok(()),
+        };
+        Self::new(name, start)
+            .bounds_its_start()
+            .stop(Self::MEMBER_STOP)
+            .checked(check)
+    }
+
+    /// A topology within the topology. By default it is given the time to stop that all of its
+    /// children may take.
+    pub fn topology(topology: Topology) -> Self {
+        topology.into_child()
+    }
+
     /// When it is restarted. [`Restart::Permanent`] by default.
-    pub(crate) fn restart(mut self, restart: Restart) -> Self {
+    pub fn restart(mut self, restart: Restart) -> Self {
         self.restart = restart;
         self
     }
 
     /// How long it waits before a restart.
-    pub(crate) fn backoff(mut self, backoff: Backoff) -> Self {
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// How it is stopped.
-    pub(crate) fn stop(mut self, stop: Stop) -> Self {
+    /// How it is stopped: by default within 5 s, a member within 30 s.
+    pub fn stop(mut self, stop: Stop) -> Self {
         self.stop = stop;
         self
     }
 
+    /// Where it runs. [`Place::Here`] by default: on the thread of its topology. Of a member only
+    /// its start and its supervision: it has the threads of its client.
+    pub fn place(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Has the actor asked regularly whether it still handles messages; one that does not answer
+    /// in time ends as [`Exit::Unresponsive`](crate::Exit::Unresponsive). `reference` is the one
+    /// the spec was made with.
+    ///
+    /// It notices an actor that waits for ever. One that blocks its thread is noticed only where
+    /// it has a thread of its own, and nothing can end it before it yields.
+    pub fn liveness<A>(mut self, reference: &ChildRef<A>, liveness: Liveness) -> Self
+    where
+        A: Actor<Context = Context<A>> + Handler<Ping>,
+    {
+        let (start, reference) = (self.start, reference.clone());
+        self.start = Arc::new(move |place, path, policy| {
+            let started = start(place, path, policy);
+            if let Some(addr) = reference.addr() {
+                liveness.watch_over(&Place::Here, addr, started.control.clone());
+            }
+            started
+        });
+        self
+    }
+
+    pub(super) fn bounds_its_start(mut self) -> Self {
+        self.bounds_its_start = true;
+        self
+    }
+
+    pub(super) fn checked(
+        mut self,
+        check: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.check = Arc::new(check);
+        self
+    }
+
+    /// What can be known to be wrong before any start.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.name.is_empty() || self.name.contains('/') {
+            let name = &*self.name;
+            return Err(Error::invalid(format!(
+                "a child's name is not empty and has no /, but one is {name:?}"
+            )));
+        }
+        (self.check)().map_err(|error| error.context(&self.name))
+    }
+
     pub(super) fn start(&self, path: Arc<str>, policy: ChildPolicy) -> Started {
         (self.start)(
+            &self.place,
             path,
             ChildPolicy {
                 restart: self.restart,
@@ -111,6 +252,7 @@ impl fmt::Debug for ChildSpec {
             .field("restart", &self.restart)
             .field("backoff", &self.backoff)
             .field("stop", &self.stop)
+            .field("place", &self.place)
             .finish_non_exhaustive()
     }
 }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use actix::{Actor, Addr, Context, Supervised};
 
 use super::{
-    Backoff, ChildState, Intensity, Place, Restart, Stop,
+    Backoff, ChildState, Exit, Intensity, Place, Restart, Stop,
     control::{ChildControl, Shared},
     event::Events,
+    life::Life,
     lifecycle::Supervision,
     live::LiveCounts,
+    records::Records,
+    remade::Remade,
     report::Reporter,
     scope::Scope,
     vessel::{Vessel, mailbox},
@@ -38,6 +41,8 @@ pub(crate) struct ChildPolicy {
     pub(crate) rng: fastrand::Rng,
     pub(crate) live: LiveCounts,
     pub(crate) events: Events,
+    /// What is kept beyond exits.
+    pub(crate) records: Records,
 }
 
 /// A supervised actor.
@@ -64,24 +69,62 @@ where
     A: Actor<Context = Context<A>> + Supervised,
     F: FnOnce(&mut Context<A>, Scope) -> A + Send + 'static,
 {
-    let path = path.into();
     let (addr, mailbox) = mailbox();
+    let live = policy.live.clone();
+    let control = keep_alive(place, path.into(), policy, move |control| {
+        let counted = live.actor();
+        Vessel::build(mailbox, Scope::new(control, live), counted, build)
+    });
+    Child { addr, control }
+}
+
+/// The same with an actor that each restart replaces by what `make` returns, on the place's
+/// thread. A panic in `make` counts as a failed start too.
+pub(crate) fn supervise_remade<A, F>(
+    place: &Place,
+    path: Arc<str>,
+    policy: ChildPolicy,
+    make: F,
+) -> Child<A>
+where
+    A: Actor<Context = Context<A>>,
+    F: Fn(Scope) -> A + Send + 'static,
+{
+    let (addr, mailbox) = mailbox();
+    let live = policy.live.clone();
+    let control = keep_alive(place, path, policy, move |control| {
+        let counted = live.actor();
+        let scope = Scope::new(control, live);
+        let make = Box::new(move || make(scope.clone()));
+        Ok(Remade::new(mailbox, counted, make))
+    });
+    Child { addr, control }
+}
+
+/// Keeps what `build` makes, on the place's thread, alive by `policy`, until it ends for good.
+pub(super) fn keep_alive<L, F>(
+    place: &Place,
+    path: Arc<str>,
+    policy: ChildPolicy,
+    build: F,
+) -> ChildControl
+where
+    L: Life + 'static,
+    F: FnOnce(ChildControl) -> Result<L, Exit> + Send + 'static,
+{
     let shared = Arc::new(Shared::new(Arc::clone(&path)));
     let first = shared.lifespan().generation;
     let report = Reporter::new(path, first, policy.events.clone());
     let control = ChildControl::new(Arc::clone(&shared), report.subscribe());
-    let scope = Scope::new(control.clone(), policy.live.clone());
+    let known = control.clone();
     place.spawn(move || async move {
-        match Vessel::build(mailbox, scope, policy.live.actor(), build) {
-            Ok(vessel) => {
-                let supervision = Supervision::new(vessel, shared, policy, report);
-                supervision.run().await;
-            }
+        match build(known) {
+            Ok(life) => Supervision::new(life, shared, policy, report).run().await,
             Err(exit) => {
                 shared.lifespan().end().await;
                 report.end(ChildState::Stopped(exit));
             }
         }
     });
-    Child { addr, control }
+    control
 }

@@ -4,16 +4,7 @@
 //! cancelled there just before a crash takes a future of the *next* generation with it, since
 //! actix numbers them anew.
 
-use std::{
-    marker::PhantomData,
-    panic::AssertUnwindSafe,
-    rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{marker::PhantomData, panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use tokio_util::{
@@ -21,10 +12,7 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-use super::{
-    exit::panic_text,
-    live::{Counted, LiveCounts},
-};
+use super::{exit::panic_text, live::LiveCounts};
 
 /// Which life of an actor: 1 for the first, one more after each restart.
 ///
@@ -69,10 +57,9 @@ impl Lifespan {
 #[derive(Debug)]
 pub(crate) struct Tasks {
     path: Arc<str>,
-    lifespan: Lifespan,
+    pub(super) lifespan: Lifespan,
     cancel: DropGuard,
     live: LiveCounts,
-    len: Arc<AtomicUsize>,
     /// Tasks are spawned on the thread of their actor only.
     local: PhantomData<Rc<()>>,
 }
@@ -84,19 +71,8 @@ impl Tasks {
             cancel: lifespan.ended.child_token().drop_guard(),
             lifespan,
             live,
-            len: Arc::default(),
             local: PhantomData,
         }
-    }
-
-    /// The generation that this set belongs to.
-    pub(crate) fn generation(&self) -> Generation {
-        self.lifespan.generation
-    }
-
-    /// How many tasks and timers have not ended.
-    pub(crate) fn len(&self) -> usize {
-        self.len.load(Ordering::Acquire)
     }
 
     /// A token that is cancelled with this set: for work that runs elsewhere.
@@ -109,7 +85,7 @@ impl Tasks {
     where
         F: Future<Output = ()> + 'static,
     {
-        let counted = (self.live.task(), Counted::one(&self.len));
+        let counted = self.live.task();
         let path = Arc::clone(&self.path);
         let guarded = async move {
             log_panic(&path, future).await;

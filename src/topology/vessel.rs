@@ -1,9 +1,11 @@
-//! An actor with its context: the only file that knows how actix drives an actor.
+//! An actor with its context, restarted as actix does: it keeps itself and makes its state anew.
+//! Beside `remade`, the only file that knows how actix drives an actor.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{self, Poll},
+    time::Duration,
 };
 
 use actix::{
@@ -18,8 +20,8 @@ const MAILBOX: usize = 16;
 
 /// A mailbox without an actor yet: messages wait in it.
 pub(super) struct Mailbox<A: Actor> {
-    receiver: channel::AddressReceiver<A>,
-    addr: Addr<A>,
+    pub(super) receiver: channel::AddressReceiver<A>,
+    pub(super) addr: Addr<A>,
 }
 
 /// A mailbox and its address.
@@ -101,7 +103,7 @@ where
     }
 
     /// No further message is handled.
-    fn ask_to_stop(&mut self) {
+    fn ask_to_stop(&mut self, _: Duration) {
         if let Some(fut) = &mut self.fut {
             fut.ctx().stop();
         }
@@ -113,17 +115,24 @@ where
     A: Actor<Context = Context<A>>,
 {
     fn drop(&mut self) {
-        let Some(mut fut) = self.fut.take() else {
-            return;
-        };
-        let dropped = catch_unwind(AssertUnwindSafe(move || {
-            // Dropping a context polls it once more, which would run `started` where it has not
-            // run and the stop hooks of a crashed actor; a terminated one is just dropped.
-            fut.ctx().terminate();
-            drop(fut);
-        }));
-        if dropped.is_err() {
-            tracing::warn!("an actor panicked while it was dropped");
+        if let Some(fut) = self.fut.take() {
+            discard(fut);
         }
+    }
+}
+
+/// Drops an actor with its context, whatever state it is in.
+pub(super) fn discard<A>(mut fut: ContextFut<A, Context<A>>)
+where
+    A: Actor<Context = Context<A>>,
+{
+    let dropped = catch_unwind(AssertUnwindSafe(move || {
+        // Dropping a context polls it once more, which would run `started` where it has not
+        // run and the stop hooks of a crashed actor; a terminated one is just dropped.
+        fut.ctx().terminate();
+        drop(fut);
+    }));
+    if dropped.is_err() {
+        tracing::warn!("an actor panicked while it was dropped");
     }
 }

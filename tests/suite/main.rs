@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod actors;
 mod behaviours;
 mod consuming;
 mod crashes;
@@ -15,7 +16,9 @@ mod harness;
 mod life;
 mod producer;
 mod refusals;
+mod secrets;
 #[path = "../behaviours/mod.rs"]
 mod shared;
 #[cfg(feature = "tls")]
 mod tls;
+mod topology;

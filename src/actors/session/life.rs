@@ -75,12 +75,6 @@ pub(crate) struct SettingsApplied {
     generation: u64,
 }
 
-impl SettingsApplied {
-    pub(crate) fn life(&self) -> &Arc<SessionLife> {
-        &self.life
-    }
-}
-
 impl Witness for SettingsApplied {
     fn is_current(&self) -> bool {
         self.life.generation() == self.generation && self.life.is_ready()

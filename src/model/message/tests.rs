@@ -25,10 +25,6 @@ fn the_type_follows_from_what_is_set() {
     ] {
         let message = builder.build().unwrap();
         assert_eq!(message.message_type(), expected);
-        assert_eq!(
-            message.check_transactional().is_ok(),
-            expected == MessageType::Normal
-        );
     }
 }
 

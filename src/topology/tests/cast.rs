@@ -5,16 +5,16 @@ use std::{
     time::Duration,
 };
 
-use actix::Addr;
+use actix::{Actor, Addr, Context, Supervised};
 
 use super::probe::{Probe, Script, handled, panics};
 use crate::topology::{
-    Backoff, Intensity, Place, Strategy,
+    Backoff, Intensity, Place, Scope, Strategy,
     child_ref::ChildRef,
     group::{Group, GroupSpec},
     live::LiveCounts,
     spec::ChildSpec,
-    supervisor::ChildPolicy,
+    supervisor::{ChildPolicy, supervise},
 };
 
 #[derive(Clone, Default)]
@@ -37,7 +37,7 @@ impl Cast {
     ) -> ChildSpec {
         let mut script = script;
         for hook in ["started", "stopping", "restarting"] {
-            let (cast, name) = (self.clone(), Arc::clone(reference.name()));
+            let (cast, name) = (self.clone(), reference.name().to_owned());
             let inner = script.hook(hook);
             script = script.on(hook, move |probe, ctx| {
                 cast.write(&format!("{name} {hook}"));
@@ -46,7 +46,7 @@ impl Cast {
                 }
             });
         }
-        ChildSpec::actor(reference, place, move |_, scope| {
+        spec_of(reference, place, move |scope| {
             Probe::new(script.clone(), scope)
         })
         .backoff(Backoff::default().jitter(0.0))
@@ -89,6 +89,22 @@ impl Cast {
             spec(strategy, restarts, children),
         )
     }
+}
+
+/// A child that restarts as actix has it, named and found by its reference.
+pub(super) fn spec_of<A, F>(reference: &ChildRef<A>, place: Place, build: F) -> ChildSpec
+where
+    A: Actor<Context = Context<A>> + Supervised,
+    F: Fn(Scope) -> A + Send + Sync + Clone + 'static,
+{
+    let found = reference.clone();
+    ChildSpec::new(reference.name(), move |place, path, policy| {
+        let build = build.clone();
+        let child = supervise(place, path, policy, move |_, scope| build(scope));
+        found.resolve(child.addr);
+        child.control.into()
+    })
+    .place(place)
 }
 
 pub(super) fn spec(strategy: Strategy, restarts: u32, children: Vec<ChildSpec>) -> GroupSpec {

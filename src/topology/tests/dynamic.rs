@@ -12,7 +12,7 @@ use super::{
 use crate::topology::{
     Backoff, ChildState, Exit, Place, Restart, Strategy,
     child_ref::ChildRef,
-    group::{AddError, Group},
+    group::{AddError, Group, RemoveError},
     spec::ChildSpec,
 };
 
@@ -36,11 +36,11 @@ async fn a_dynamic_child_comes_and_goes_and_leaves_nothing_behind() {
             handled(&queue.addr().unwrap()).await;
             assert_eq!(group.add(child).await.unwrap_err(), AddError::NameTaken);
             assert_eq!(group.tree().children.len(), 1);
-            assert_eq!(group.remove("queue").await, Some(Exit::Shutdown));
+            assert_eq!(group.remove("queue").await, Ok(Exit::Shutdown));
         }
         sleep(SECOND).await;
         assert!(group.tree().children.is_empty());
-        assert_eq!(group.remove("queue").await, None);
+        assert_eq!(group.remove("queue").await, Err(RemoveError::Unknown));
         assert_eq!(cast.live.actors(), 0);
     })
     .await;
@@ -96,7 +96,7 @@ async fn a_child_that_does_not_start_is_an_error_and_no_more() {
             .unwrap_err();
         let panicked = AddError::NotStarted(Exit::Panicked("no".into()));
         assert_eq!(error, panicked);
-        let error = group.add(ChildSpec::new("x", |_, _| panic!("no"))).await;
+        let error = group.add(ChildSpec::new("x", |_, _, _| panic!("no"))).await;
         assert_eq!(error.unwrap_err(), panicked);
         sleep(SECOND).await;
         assert!(group.tree().children.is_empty());
@@ -155,7 +155,7 @@ async fn children_that_crash_together_do_not_come_back_together() {
         let delays: HashSet<_> = controls
             .iter()
             .map(|control| match control.state() {
-                ChildState::Restarting { delay } => delay,
+                ChildState::Restarting { delay, .. } => delay,
                 state => panic!("{state:?}"),
             })
             .collect();

@@ -250,7 +250,7 @@ async fn a_group_inside_a_group_escalates_and_is_started_anew() {
         let cast = Cast::default();
         let [leaf, other] = ["leaf", "other"].map(ChildRef::new);
         let inner = vec![cast.actor(&leaf, Place::Here)];
-        let inner = Group::spec("inner", Place::Here, spec(Strategy::OneForOne, 0, inner));
+        let inner = Group::spec("inner", spec(Strategy::OneForOne, 0, inner));
         let children = vec![inner, cast.actor(&other, Place::Here)];
         let group = cast.start(Strategy::RestForOne, 1, children);
         group.up().await.unwrap();
@@ -281,7 +281,7 @@ async fn a_group_inside_a_group_escalates_and_is_started_anew() {
 async fn a_stop_reaches_a_group_while_it_starts_and_while_it_restarts() {
     on_arbiter(async {
         let cast = Cast::default();
-        let stuck = ChildSpec::new("stuck", |path, policy| {
+        let stuck = ChildSpec::new("stuck", |_, path, policy| {
             let script = Script::default().lingers();
             let build = |_: &mut Context<_>, scope| Probe::new(script, scope);
             let child = supervise(&Place::Here, path, policy, build);
@@ -339,7 +339,7 @@ async fn a_child_left_over_from_a_group_that_is_started_anew_is_gone_first() {
             assert_eq!(live.actors(), 1, "never two of one");
         });
         let inner = vec![cast.scripted(&leaf, Place::Here, alone)];
-        let inner = Group::spec("inner", Place::Here, spec(Strategy::OneForOne, 0, inner));
+        let inner = Group::spec("inner", spec(Strategy::OneForOne, 0, inner));
         let children = vec![inner.stop(Stop::Within(SECOND))];
         let group = cast.start(Strategy::OneForOne, 0, children);
         group.up().await.unwrap();

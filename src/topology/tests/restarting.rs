@@ -21,7 +21,7 @@ fn boom() -> Exit {
 async fn next_delay(status: &mut watch::Receiver<Status>) -> Duration {
     loop {
         status.changed().await.unwrap();
-        if let ChildState::Restarting { delay } = status.borrow_and_update().state {
+        if let ChildState::Restarting { delay, .. } = status.borrow_and_update().state {
             return delay;
         }
     }
@@ -270,13 +270,13 @@ async fn a_failure_that_is_reported_too_late_does_not_end_the_next_generation() 
     struct Late(ChildControl);
     impl Drop for Late {
         fn drop(&mut self) {
-            self.0.fail("too late");
+            self.0.end_generation(Exit::Failed("too late".into()));
         }
     }
     on_arbiter(async {
         let child = Script::default().start_here(policy(0));
         let spawn = act(|probe, _| {
-            let late = Late(probe.scope.control().clone());
+            let late = Late(probe.scope.control.clone());
             probe.tasks.spawn(async move {
                 std::future::pending::<()>().await;
                 drop(late);

@@ -169,7 +169,7 @@ async fn stopped_before_it_came_up_an_actor_runs_no_hook() {
 async fn stopped_before_it_came_up_again_an_actor_runs_no_hook() {
     on_arbiter(async {
         let script = Script::default().on("restarting", |probe, _| {
-            probe.scope.control().request_stop(Stop::default());
+            probe.scope.control.request_stop(Stop::default());
         });
         let child = script.start_here(policy(5));
         child.addr.do_send(panics());

@@ -4,13 +4,12 @@ use std::{cell::Cell, rc::Rc, sync::Arc, time::Duration};
 
 use actix::{Actor, Context, Handler, Message, Supervised};
 
-use super::probe::on_arbiter;
+use super::{cast::spec_of, probe::on_arbiter};
 use crate::topology::{
     Exit, Place, Strategy,
     child_ref::ChildRef,
     group::{Group, GroupSpec},
     scope::Scope,
-    spec::ChildSpec,
     supervisor::ChildPolicy,
     tasks::Tasks,
 };
@@ -84,8 +83,8 @@ async fn an_actor_with_spec_state_and_timer_lives_in_a_group() {
         let second = Duration::from_secs(1);
         let spec = Arc::new(Spec { period: second });
         let session = ChildRef::new("session");
-        let build = move |_: &mut Context<_>, scope| Session::new(Arc::clone(&spec), scope);
-        let children = vec![ChildSpec::actor(&session, Place::Here, build)];
+        let build = move |scope| Session::new(Arc::clone(&spec), scope);
+        let children = vec![spec_of(&session, Place::Here, build)];
         let group = GroupSpec {
             strategy: Strategy::RestForOne,
             children,
