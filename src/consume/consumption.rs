@@ -1,7 +1,6 @@
 //! What the actors of one push consumer share, and what outlives their restarts.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
@@ -11,14 +10,14 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    DeliveryHandler, ShutdownReport, budget::Budget, lease::Leases, settings::ConsumerRole,
-    stats::Stats,
+    DeliveryHandler, ShutdownReport, budget::Budget, lease::Leases, queues::Queues,
+    settings::ConsumerRole, stats::Stats,
 };
 use crate::{
     Result,
     actors::RouteActor,
     member::{Ending, Member},
-    model::{Endpoints, queue::QueueKey},
+    model::Endpoints,
     topology::ChildControl,
 };
 
@@ -33,14 +32,6 @@ pub(crate) struct Options {
     pub(crate) receives_per_queue: usize,
     /// How long polls in flight are waited for at shutdown.
     pub(crate) poll_grace: Duration,
-}
-
-/// A running process queue.
-#[derive(Debug, Clone)]
-pub(crate) struct RunningQueue {
-    pub(crate) control: ChildControl,
-    /// Cancelled when the queue is no longer assigned.
-    pub(crate) dropped: CancellationToken,
 }
 
 /// One push consumer: what its actors share.
@@ -63,7 +54,7 @@ pub(crate) struct Consumption {
     pub(super) ending: Ending<ShutdownReport>,
     /// Whether scans have begun, so that a restart goes on with them.
     pub(crate) begun: AtomicBool,
-    queues: Mutex<BTreeMap<QueueKey, RunningQueue>>,
+    queues: Mutex<Queues>,
 }
 
 impl Consumption {
@@ -115,15 +106,16 @@ impl Consumption {
     }
 
     /// The process queues that run.
-    pub(crate) fn queues(&self) -> MutexGuard<'_, BTreeMap<QueueKey, RunningQueue>> {
+    pub(crate) fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The controls of the process queues that run.
+    /// The controls of all process queues, those that are ending included.
     pub(crate) fn queue_controls(&self) -> Vec<ChildControl> {
-        self.queues()
-            .values()
-            .map(|queue| queue.control.clone())
+        let queues = self.queues();
+        queues
+            .all()
+            .map(|(_, queue)| queue.control.clone())
             .collect()
     }
 }

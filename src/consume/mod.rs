@@ -10,6 +10,7 @@ mod handler;
 mod lease;
 mod outcome;
 mod pace;
+mod queues;
 mod receive;
 mod receive_loop;
 mod settings;
@@ -28,8 +29,9 @@ pub use shutdown::ShutdownReport;
 pub use spec::{PushConsumerBuilder, PushConsumerSpec};
 
 pub(crate) use acks::Acks;
-pub(crate) use consumption::{Consumption, RunningQueue};
+pub(crate) use consumption::Consumption;
 pub(crate) use lease::Lease;
+pub(crate) use queues::RunningQueue;
 pub(crate) use receive::{Leased, Receiver};
 pub(crate) use receive_loop::receive_loop;
 pub(crate) use spec::Subscription;
