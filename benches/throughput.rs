@@ -210,14 +210,18 @@ async fn raw_consume(broker: &EmbeddedBroker, topic: &str, messages: usize) -> D
     let queue = tokio_stream::wrappers::ReceiverStream::new(queue);
     let mut telemetry = raw.telemetry(request(queue)).await.unwrap().into_inner();
     telemetry.message().await.unwrap();
-    let left = AtomicUsize::new(messages);
+    let (left, done) = (AtomicUsize::new(messages), Notify::new());
     let started = Instant::now();
-    let loops = (0..LOOPS).map(|_| raw_loop(raw.clone(), topic, &left));
-    futures::future::join_all(loops).await;
+    let loops = (0..LOOPS).map(|_| raw_loop(raw.clone(), topic, &left, &done));
+    // The other loops may be in a long poll when the last message is acknowledged.
+    tokio::select! {
+        _ = futures::future::join_all(loops) => {}
+        () = done.notified() => {}
+    }
     started.elapsed()
 }
 
-async fn raw_loop(mut raw: Raw, topic: &str, left: &AtomicUsize) {
+async fn raw_loop(mut raw: Raw, topic: &str, left: &AtomicUsize, done: &Notify) {
     while left.load(Ordering::Relaxed) > 0 {
         let receive = pb::ReceiveMessageRequest {
             group: resource("bare"),
@@ -252,12 +256,15 @@ async fn raw_loop(mut raw: Raw, topic: &str, left: &AtomicUsize) {
         if entries.is_empty() {
             continue;
         }
-        left.fetch_sub(entries.len(), Ordering::Relaxed);
+        let count = entries.len();
         let ack = pb::AckMessageRequest {
             group: resource("bare"),
             topic: resource(topic),
             entries,
         };
         raw.ack_message(request(ack)).await.unwrap();
+        if left.fetch_sub(count, Ordering::Relaxed) == count {
+            done.notify_one();
+        }
     }
 }

@@ -18,6 +18,7 @@ mod producer;
 mod refusals;
 mod requests;
 mod secrets;
+mod settling;
 #[path = "../behaviours/mod.rs"]
 mod shared;
 #[cfg(feature = "tls")]
