@@ -1,6 +1,7 @@
 //! How a push consumer consumes.
 
 use std::{
+    collections::BTreeSet,
     io::Write,
     sync::{
         Arc,
@@ -179,6 +180,8 @@ pub async fn a_failed_message_comes_again_as_the_next_attempt(server: &impl Serv
             .unwrap();
         assert_eq!(last.attempt, 2, "{last:?}");
     }
+    let ids: BTreeSet<_> = seen.all().into_iter().map(|sight| sight.id).collect();
+    assert_eq!(ids.len(), 10, "the same id in every delivery of a message");
 }
 
 pub async fn a_message_that_always_fails_ends_as_a_dead_letter(server: &impl Server) {
