@@ -132,7 +132,7 @@ fn many_messages_at_once_do_not_wait_for_each_other_at_the_server() {
             tokio::time::sleep(millis(500)).await;
             producer.stats().in_flight_messages
         });
-        assert_eq!(in_flight, 256, "the bound of the producer is 4096");
+        assert_eq!(in_flight, 256, "the bound of the producer is 1024");
         assert_eq!(began.elapsed(), secs(4), "4 rounds of 256");
         assert!(results.iter().all(Result::is_ok));
         assert_eq!(producer.stats().retries, 0);
