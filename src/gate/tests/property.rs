@@ -237,7 +237,7 @@ impl Model {
                     // overtaken are the same with it and without.
                     expected.refused |= outcome
                         .as_ref()
-                        .is_err_and(|error| error.to_string().contains("did not answer"));
+                        .is_err_and(|error| error.to_string().contains("did not accept"));
                     assert!(
                         outcome.is_err() || self.table.get(&topic).is_some(),
                         "{topic} is answered without a route"
