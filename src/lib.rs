@@ -26,6 +26,7 @@ mod consume;
 mod environment;
 mod error;
 mod gate;
+mod health;
 mod member;
 mod messages;
 mod model;
@@ -47,6 +48,7 @@ pub use consume::{
 };
 pub use environment::{Connector, Io, SystemClock, WallClock};
 pub use error::{Error, ErrorKind, Result};
+pub use health::{Health, Reason};
 pub use messages::producer::SendMessage;
 pub use model::{
     Address, Credentials, CredentialsProvider, Endpoints, Filter, Message, MessageBuilder,

@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::process_queue::{ProcessQueueActor, QueueSpec};
 use crate::{
     Error, ErrorKind, Result,
-    consume::{Consumption, Receiver, RunningQueue, Subscription, settle},
+    consume::{Consumption, Receiver, RunningQueue, Subscription, settle, watch_freshness},
     member::get_route,
     messages::{
         consumer::{AssignmentAnswered, Begin, QueueEnded, QueuePrepared, ScanAssignments},
@@ -110,6 +110,10 @@ impl ConsumerActor {
         self.state
             .assigned
             .extend(assignments.queues().map(MessageQueue::key));
+        if self.state.assigned.is_empty() {
+            // There is nothing to receive from.
+            self.consumption.freshness.renew(&self.consumption.member);
+        }
         let changes = assignments.changes_from(&running);
         for key in changes.stopped {
             if let Some(queue) = self.consumption.queues().get(&key) {
@@ -255,6 +259,10 @@ impl Actor for ConsumerActor {
         self.state
             .tasks
             .spawn(hand_back_returned(consumption.clone()));
+        let watched = consumption.clone();
+        self.state
+            .tasks
+            .spawn(async move { watch_freshness(&watched).await });
         let statistics = consumption.member.config.intervals.statistics;
         self.state
             .tasks

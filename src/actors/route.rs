@@ -179,6 +179,7 @@ impl RouteActor {
             .isolation
             .retain(|endpoints| table.contains(endpoints));
         self.member.routes.store(Arc::new(table));
+        self.member.review();
         self.member.publish(&RouteUpdated { route });
     }
 
@@ -225,6 +226,7 @@ impl RouteActor {
         wanted.extend(self.member.routes.load().endpoints().iter().cloned());
         wanted.extend(self.state.assigned.iter().cloned());
         self.member.sessions.want(wanted);
+        self.member.review();
     }
 }
 

@@ -102,9 +102,11 @@ impl<S: sealed::Start> Startable for S {}
 pub(crate) mod sealed {
     use std::{future::Future, sync::Arc, time::Duration};
 
+    use tokio::sync::watch;
+
     use super::Host;
     use crate::{
-        ClientConfig, Error, Result,
+        ClientConfig, Error, Health, Result,
         topology::{Label, MemberReport},
     };
 
@@ -136,6 +138,9 @@ pub(crate) mod sealed {
 
         /// Shuts it down; when it is shut down already, tells the report again.
         fn shutdown(&self, grace: Duration) -> impl Future<Output = MemberReport> + Send;
+
+        /// How it is.
+        fn health(&self) -> watch::Receiver<Health>;
 
         /// Lets it end without waiting for anything, unless it is being shut down.
         fn abandon(&self);

@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    DeliveryHandler, ShutdownReport, budget::Budget, lease::Leases, settings::ConsumerRole,
-    stats::Stats,
+    DeliveryHandler, ShutdownReport, budget::Budget, freshness::Freshness, lease::Leases,
+    settings::ConsumerRole, stats::Stats,
 };
 use crate::{
     Result,
@@ -33,6 +33,8 @@ pub(crate) struct Options {
     pub(crate) receives_per_queue: usize,
     /// How long polls in flight are waited for at shutdown.
     pub(crate) poll_grace: Duration,
+    /// How long without a receive that succeeds it still counts as ready.
+    pub(crate) unready_after: Duration,
 }
 
 /// A running process queue.
@@ -56,6 +58,7 @@ pub(crate) struct Consumption {
     /// Permits to run a handler.
     pub(crate) handlers: Arc<Semaphore>,
     pub(crate) stats: Stats,
+    pub(crate) freshness: Freshness,
     /// Cancelled when no more messages are wanted.
     pub(crate) draining: CancellationToken,
     /// Has a token of each receive loop.
@@ -81,6 +84,7 @@ impl Consumption {
             leases: Arc::default(),
             handlers: Arc::new(Semaphore::new(options.concurrency)),
             stats: Stats::default(),
+            freshness: Freshness::new(options.unready_after),
             draining: CancellationToken::new(),
             polls: TaskTracker::new(),
             ending: Ending::default(),

@@ -2,8 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tokio::sync::watch;
+
 use super::{ShutdownReport, consumption::Consumption, shutdown::abandon};
-use crate::{Error, MemberReport, client::sealed::Running};
+use crate::{Error, Health, MemberReport, client::sealed::Running};
 
 /// A running push consumer. Cheap to clone, usable from any thread.
 ///
@@ -47,6 +49,12 @@ impl PushConsumer {
     /// its restart policy allows. Never ends after a shutdown. Cancel safe.
     pub async fn failed(&self) -> Error {
         self.0.consumption.member.failed().await
+    }
+
+    /// How it is: the value now, and a wake-up for each change. It lives on after the shutdown.
+    #[must_use]
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.0.consumption.member.health()
     }
 
     /// What happened since the start.
@@ -103,6 +111,10 @@ impl Running for PushConsumer {
 
     async fn shutdown(&self, grace: Duration) -> MemberReport {
         MemberReport::Consumer(self.shutdown(grace).await)
+    }
+
+    fn health(&self) -> watch::Receiver<Health> {
+        self.health()
     }
 
     fn abandon(&self) {

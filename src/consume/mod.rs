@@ -5,6 +5,7 @@ mod budget;
 mod codec;
 mod consumption;
 mod delivery;
+mod freshness;
 mod handle;
 mod handler;
 mod lease;
@@ -29,6 +30,7 @@ pub use spec::{PushConsumerBuilder, PushConsumerSpec};
 
 pub(crate) use acks::Acks;
 pub(crate) use consumption::{Consumption, RunningQueue};
+pub(crate) use freshness::watch_freshness;
 pub(crate) use lease::Lease;
 pub(crate) use receive::{Leased, Receiver};
 pub(crate) use receive_loop::receive_loop;

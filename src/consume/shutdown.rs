@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::consumption::Consumption;
-use crate::topology::Stop;
+use crate::{member::Phase, topology::Stop};
 
 /// After the grace, giving back and taking leave may take this long together.
 const LAST_STEPS: Duration = Duration::from_millis(900);
@@ -32,6 +32,7 @@ pub struct ShutdownReport {
 pub(super) async fn closer(consumption: Arc<Consumption>) {
     let grace = consumption.ending.wanted(&consumption.member).await;
     let report = run(&consumption, grace).await;
+    consumption.member.enter(Phase::Stopped);
     consumption.ending.ended(report);
 }
 
@@ -42,6 +43,7 @@ async fn run(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport 
     let (settled_before, handed_before) = (settled(), stats.handed_back.get());
     tracing::info!(group = %consumption.role.group, ?grace, "consumer shuts down");
     consumption.draining.cancel();
+    consumption.member.enter(Phase::Draining);
     consumption.polls.close();
     let drained = async {
         consumption.polls.wait().await;

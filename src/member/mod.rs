@@ -1,5 +1,6 @@
 //! What the actors of one producer or consumer share.
 
+mod condition;
 mod ending;
 mod isolation;
 mod leave;
@@ -19,11 +20,13 @@ use arc_swap::ArcSwap;
 use rocketmq_proto::v2 as pb;
 use tokio::sync::watch;
 
+pub(crate) use condition::Phase;
 pub(crate) use ending::Ending;
 pub(crate) use isolation::Isolation;
 pub(crate) use routes::{fetch_routes, get_route};
 pub(crate) use sessions::{Session, Sessions};
 
+use self::condition::Condition;
 use crate::{
     Error, ErrorKind, Result,
     actors::RouteActor,
@@ -42,6 +45,8 @@ pub(crate) trait Role: fmt::Debug + Send + Sync {
     fn settings(&self) -> pb::Settings;
     /// Takes the server's settings: what is bad or missing leaves what was, with a warning.
     fn apply(&self, settings: &pb::Settings);
+    /// The topics it cannot do without.
+    fn topics(&self) -> Vec<Arc<str>>;
     fn heartbeat(&self) -> pb::HeartbeatRequest;
     fn termination(&self) -> pb::NotifyClientTerminationRequest;
 }
@@ -64,6 +69,7 @@ pub(crate) struct Member {
     /// The actors that exist once: routes, and consumer or producer.
     children: Mutex<Vec<ChildControl>>,
     failure: watch::Sender<Option<Error>>,
+    condition: Condition,
 }
 
 impl Member {
@@ -100,6 +106,7 @@ impl Member {
             subscribers: Mutex::default(),
             children: Mutex::default(),
             failure: watch::Sender::new(None),
+            condition: Condition::default(),
         }))
     }
 
@@ -157,6 +164,7 @@ impl Member {
         tracing::error!(member = %self.path, child = path, %exit, "gave up");
         let error = Error::new(ErrorKind::GaveUp, format!("{path}: {exit}")).definitely();
         self.failure.send_replace(Some(error));
+        self.review();
     }
 
     /// The error the member failed with for good, if it did.

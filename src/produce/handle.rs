@@ -3,10 +3,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use actix::{Addr, Recipient};
+use tokio::sync::watch;
 
 use super::{ProducerShutdownReport, SendReceipt, publication::Publication, shutdown::abandon};
 use crate::{
-    Error, MemberReport, Message, Result, actors::ProducerActor, client::sealed::Running,
+    Error, Health, MemberReport, Message, Result, actors::ProducerActor, client::sealed::Running,
     messages::producer::SendMessage,
 };
 
@@ -87,6 +88,12 @@ impl Producer {
         self.0.publication.member.failed().await
     }
 
+    /// How it is: the value now, and a wake-up for each change. It lives on after the shutdown.
+    #[must_use]
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.0.publication.member.health()
+    }
+
     /// What happened since the start.
     #[must_use]
     pub fn stats(&self) -> ProducerStats {
@@ -126,6 +133,10 @@ impl Running for Producer {
 
     async fn shutdown(&self, grace: Duration) -> MemberReport {
         MemberReport::Producer(self.shutdown(grace).await)
+    }
+
+    fn health(&self) -> watch::Receiver<Health> {
+        self.health()
     }
 
     fn abandon(&self) {

@@ -7,15 +7,17 @@ use std::{
 };
 
 use futures::{Stream, StreamExt, stream};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast::error::RecvError, watch};
 
 use super::{
     ChildSpec, Exit, LifeEvent, TreeNode,
     event::Events,
     group::{AddError, Group, RemoveError},
     records::{MemberReport, Records},
+    supervisor::ChildPolicy,
+    vitals::Vitals,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Health, Result};
 
 /// A running [`Topology`](crate::Topology). Clones are the same one, usable from any thread.
 ///
@@ -26,6 +28,7 @@ pub struct TopologyHandle {
     group: Group,
     events: Events,
     records: Records,
+    vitals: Vitals,
 }
 
 /// What became of a topology that was stopped.
@@ -43,11 +46,12 @@ pub struct StopReport {
 }
 
 impl TopologyHandle {
-    pub(super) fn new(group: Group, events: Events, records: Records) -> Self {
+    pub(super) fn new(group: Group, policy: &ChildPolicy) -> Self {
         Self {
             group,
-            events,
-            records,
+            events: policy.events.clone(),
+            records: policy.records.clone(),
+            vitals: policy.vitals.clone(),
         }
     }
 
@@ -87,6 +91,14 @@ impl TopologyHandle {
     #[must_use]
     pub fn tree(&self) -> TreeNode {
         self.group.tree()
+    }
+
+    /// How all of it is: the value now, and a wake-up for each change. Ready is a topology whose
+    /// children are all up and whose producers and consumers are all ready; live, one that has
+    /// not failed for good.
+    #[must_use]
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.vitals.subscribe()
     }
 
     /// Everything that happens in the life of its children from now on. One who reads slower
@@ -140,6 +152,7 @@ impl TopologyHandle {
         let removed = self.group.remove(name).await;
         if removed.is_ok() {
             self.records.forget(&path);
+            self.vitals.forget(&path);
         }
         removed.map_err(|error| {
             let kind = match error {

@@ -31,6 +31,7 @@ mod supervisor;
 mod tasks;
 mod thread;
 mod vessel;
+mod vitals;
 
 #[cfg(test)]
 mod tests;

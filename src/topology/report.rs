@@ -8,7 +8,9 @@ use super::{
     Exit,
     control::{ChildState, Status},
     event::{Events, LifeEventKind},
+    supervisor::ChildPolicy,
     tasks::Generation,
+    vitals::Vitals,
 };
 
 /// Publishes the state and the events of one child. However the supervising future goes, even
@@ -18,10 +20,13 @@ pub(super) struct Reporter {
     path: Arc<str>,
     status: watch::Sender<Status>,
     events: Events,
+    vitals: Vitals,
 }
 
 impl Reporter {
-    pub(super) fn new(path: Arc<str>, generation: Generation, events: Events) -> Self {
+    pub(super) fn new(path: Arc<str>, generation: Generation, policy: &ChildPolicy) -> Self {
+        let vitals = policy.vitals.clone();
+        vitals.state(&path, &ChildState::Starting);
         let status = watch::Sender::new(Status {
             state: ChildState::Starting,
             generation,
@@ -30,7 +35,8 @@ impl Reporter {
         Self {
             path,
             status,
-            events,
+            events: policy.events.clone(),
+            vitals,
         }
     }
 
@@ -44,6 +50,7 @@ impl Reporter {
             status.generation = generation;
             status.restarts += 1;
         });
+        self.vitals.state(&self.path, &ChildState::Starting);
     }
 
     pub(super) fn up(&self, Generation(generation): Generation) {
@@ -90,6 +97,7 @@ impl Reporter {
     }
 
     fn state(&self, state: ChildState) {
+        self.vitals.state(&self.path, &state);
         self.status.send_modify(|status| status.state = state);
     }
 

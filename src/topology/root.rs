@@ -128,7 +128,7 @@ impl Topology {
     pub async fn start(self) -> Result<TopologyHandle> {
         self.check()?;
         let policy = ChildPolicy::default();
-        let (events, records) = (policy.events.clone(), policy.records.clone());
+        let shared = policy.clone();
         let place = self.place.unwrap_or_else(Place::current);
         let group = Group::root(&place, Arc::clone(&self.name), policy, self.group);
         let undo = Undo(Some(&group));
@@ -138,10 +138,10 @@ impl Topology {
                 Exit::Failed(child) => format!("{}: {child}", self.name),
                 exit => format!("{}: {exit}", self.name),
             };
-            return Err(records.start_error(text, &exit));
+            return Err(shared.records.start_error(text, &exit));
         }
         undo.not_any_more();
-        Ok(TopologyHandle::new(group, events, records))
+        Ok(TopologyHandle::new(group, &shared))
     }
 
     pub(super) fn into_child(self) -> ChildSpec {

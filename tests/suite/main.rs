@@ -13,6 +13,7 @@ mod consuming;
 mod crashes;
 mod gate;
 mod harness;
+mod health;
 mod life;
 mod producer;
 mod refusals;

@@ -183,6 +183,7 @@ impl SessionActor {
         }
         if fresh {
             tracing::debug!(endpoint = %life.endpoints(), "settings applied");
+            member.review();
             let endpoints = life.endpoints().clone();
             observer.do_send(SessionAnswered {
                 endpoints,
@@ -246,6 +247,7 @@ impl SessionActor {
         if life.is_ready() {
             tracing::info!(endpoint = %life.endpoints(), why, "settings have to be answered again");
             life.next_generation();
+            self.spec.member.review();
         }
     }
 
@@ -298,6 +300,7 @@ impl Actor for SessionActor {
 impl Supervised for SessionActor {
     fn restarting(&mut self, _: &mut Self::Context) {
         self.state = State::new(&self.spec, &self.scope);
+        self.spec.member.review();
     }
 }
 
