@@ -59,7 +59,7 @@ pub use produce::{
     WhenFull,
 };
 pub use topology::{
-    Backoff, ChildRef, ChildSpec, ChildState, Exit, Intensity, LifeEvent, LifeEventKind, Liveness,
+    Backoff, ChildRef, ChildSpec, ChildState, Event, EventKind, Exit, Intensity, Liveness,
     MemberRef, MemberReport, Ping, Place, Restart, Scope, Stop, StopReport, Strategy, Topology,
     TopologyHandle, TreeNode,
 };

@@ -26,7 +26,7 @@ use crate::{
         queue::{MessageQueue, QueueKey},
         route::Route,
     },
-    topology::{Exit, Restart, Scope, Tasks, supervise},
+    topology::{EventKind, Exit, Restart, Scope, Tasks, supervise},
 };
 
 /// Deliveries handed back at once.
@@ -106,10 +106,7 @@ impl ConsumerActor {
         if assignments.is_empty() && !running.is_empty() {
             tracing::warn!(group = %self.consumption.role.group, %topic, "nothing is assigned");
         }
-        self.state.assigned.retain(|key| key.topic != *topic);
-        self.state
-            .assigned
-            .extend(assignments.queues().map(MessageQueue::key));
+        self.note_assigned(topic, assignments);
         if self.state.assigned.is_empty() {
             // There is nothing to receive from.
             self.consumption.freshness.renew(&self.consumption.member);
@@ -132,6 +129,23 @@ impl ConsumerActor {
         self.consumption
             .routes
             .do_send(AssignedEndpoints { endpoints });
+    }
+
+    fn note_assigned(&mut self, topic: &Arc<str>, assignments: &Assignments) {
+        let assigned = std::mem::take(&mut self.state.assigned);
+        let (before, others): (BTreeSet<_>, BTreeSet<_>) =
+            assigned.into_iter().partition(|key| key.topic == *topic);
+        let now: BTreeSet<_> = assignments.queues().map(MessageQueue::key).collect();
+        if before != now {
+            self.consumption
+                .member
+                .report(EventKind::AssignmentChanged {
+                    topic: topic.clone(),
+                    gained: now.difference(&before).count(),
+                    lost: before.difference(&now).count(),
+                });
+        }
+        self.state.assigned = &others | &now;
     }
 
     /// The endpoints of an assignment pass the same gate as those of a route.

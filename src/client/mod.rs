@@ -107,7 +107,7 @@ pub(crate) mod sealed {
     use super::Host;
     use crate::{
         ClientConfig, Error, Health, Result,
-        topology::{Label, MemberReport},
+        topology::{Feed, Label, MemberReport},
     };
 
     /// What a start needs of its client.
@@ -141,6 +141,9 @@ pub(crate) mod sealed {
 
         /// How it is.
         fn health(&self) -> watch::Receiver<Health>;
+
+        /// What happens in it from now on.
+        fn feed(&self) -> Feed;
 
         /// Lets it end without waiting for anything, unless it is being shut down.
         fn abandon(&self);

@@ -2,10 +2,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use actix::Recipient;
+use futures::Stream;
 use tokio::sync::watch;
 
 use super::{ShutdownReport, consumption::Consumption, shutdown::abandon};
-use crate::{Error, Health, MemberReport, client::sealed::Running};
+use crate::{Error, Event, Health, MemberReport, client::sealed::Running, topology::Feed};
 
 /// A running push consumer. Cheap to clone, usable from any thread.
 ///
@@ -55,6 +57,17 @@ impl PushConsumer {
     #[must_use]
     pub fn health(&self) -> watch::Receiver<Health> {
         self.0.consumption.member.health()
+    }
+
+    /// Everything that happens in it from now on. One who reads slower than it happens misses the
+    /// oldest beyond 256. It ends when the last handle is dropped and it is shut down.
+    pub fn events(&self) -> impl Stream<Item = Event> + Send + Unpin + 'static {
+        self.0.consumption.member.events.stream()
+    }
+
+    /// Tells an actor the same, one at a time, until it is gone.
+    pub fn events_to(&self, listener: Recipient<Event>) {
+        self.0.consumption.member.tell_events(listener);
     }
 
     /// What happened since the start.
@@ -115,6 +128,10 @@ impl Running for PushConsumer {
 
     fn health(&self) -> watch::Receiver<Health> {
         self.health()
+    }
+
+    fn feed(&self) -> Feed {
+        self.0.consumption.member.feed()
     }
 
     fn abandon(&self) {

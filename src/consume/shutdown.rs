@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::consumption::Consumption;
-use crate::{member::Phase, topology::Stop};
+use crate::{
+    member::Phase,
+    topology::{EventKind, MemberReport, Stop},
+};
 
 /// After the grace, giving back and taking leave may take this long together.
 const LAST_STEPS: Duration = Duration::from_millis(900);
@@ -33,6 +36,9 @@ pub(super) async fn closer(consumption: Arc<Consumption>) {
     let grace = consumption.ending.wanted(&consumption.member).await;
     let report = run(&consumption, grace).await;
     consumption.member.enter(Phase::Stopped);
+    consumption.member.report(EventKind::Drained {
+        report: MemberReport::Consumer(report.clone()),
+    });
     consumption.ending.ended(report);
 }
 

@@ -36,7 +36,7 @@ use crate::{
     messages::route::{PrepareEndpoints, RouteUpdated},
     model::{Endpoints, client_id::client_id},
     rpc::{Headers, Rpc, host_name},
-    topology::{ChildControl, ChildPolicy, Exit, LiveCounts},
+    topology::{ChildControl, ChildPolicy, Event, EventKind, Events, Exit, Feed, LiveCounts, tell},
 };
 
 /// What a producer and a consumer tell a server of themselves, and what they make of its answer.
@@ -65,6 +65,7 @@ pub(crate) struct Member {
     pub(crate) sessions: Sessions,
     pub(crate) isolation: Isolation,
     pub(crate) live: LiveCounts,
+    pub(crate) events: Events,
     subscribers: Mutex<Vec<Recipient<RouteUpdated>>>,
     /// The actors that exist once: routes, and consumer or producer.
     children: Mutex<Vec<ChildControl>>,
@@ -103,6 +104,7 @@ impl Member {
             sessions: Sessions::default(),
             isolation: Isolation::default(),
             live: LiveCounts::default(),
+            events: Events::default(),
             subscribers: Mutex::default(),
             children: Mutex::default(),
             failure: watch::Sender::new(None),
@@ -138,9 +140,28 @@ impl Member {
     pub(crate) fn child_policy(&self) -> ChildPolicy {
         ChildPolicy {
             live: self.live.clone(),
+            events: self.events.clone(),
             rng: self.config.environment.rng(),
             ..ChildPolicy::default()
         }
+    }
+
+    /// Reports something that happened to the member.
+    pub(crate) fn report(&self, kind: EventKind) {
+        self.events.emit(&self.path, kind);
+    }
+
+    /// Tells an actor all events from now on.
+    pub(crate) fn tell_events(&self, listener: Recipient<Event>) {
+        let events = self.events.subscribe();
+        self.host
+            .runtime
+            .spawn(tell(self.path.clone(), events, listener));
+    }
+
+    /// All events from now on, for a tree.
+    pub(crate) fn feed(&self) -> Feed {
+        Feed::new(self.path.clone(), &self.events)
     }
 
     /// Keeps a child's control, and fails the member when the child gives up.

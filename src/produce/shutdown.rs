@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::publication::Publication;
-use crate::member::Phase;
+use crate::{
+    member::Phase,
+    topology::{EventKind, MemberReport},
+};
 
 /// After the grace, cutting off and taking leave may take this long together.
 const LAST_STEPS: Duration = Duration::from_millis(900);
@@ -29,6 +32,9 @@ pub(super) async fn closer(publication: Arc<Publication>) {
     let grace = publication.ending.wanted(&publication.member).await;
     let report = run(&publication, grace).await;
     publication.member.enter(Phase::Stopped);
+    publication.member.report(EventKind::Drained {
+        report: MemberReport::Producer(report.clone()),
+    });
     publication.ending.ended(report);
 }
 

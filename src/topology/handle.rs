@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use futures::{Stream, StreamExt, stream};
-use tokio::sync::{broadcast::error::RecvError, watch};
+use futures::Stream;
+use tokio::sync::watch;
 
 use super::{
-    ChildSpec, Exit, LifeEvent, TreeNode,
+    ChildSpec, Event, Exit, TreeNode,
     event::Events,
     group::{AddError, Group, RemoveError},
     records::{MemberReport, Records},
@@ -101,22 +101,11 @@ impl TopologyHandle {
         self.vitals.subscribe()
     }
 
-    /// Everything that happens in the life of its children from now on. One who reads slower
+    /// Everything that happens from now on to its children, and within the producers and consumers
+    /// among them, under their path in the tree. One who reads slower
     /// than it happens misses the oldest beyond 256. It ends only with the last handle.
-    pub fn events(&self) -> impl Stream<Item = LifeEvent> + Send + Unpin + 'static {
-        let events = self.events.subscribe();
-        stream::unfold(events, |mut events| async move {
-            loop {
-                match events.recv().await {
-                    Ok(event) => return Some((event, events)),
-                    Err(RecvError::Lagged(missed)) => {
-                        tracing::debug!(missed, "events were missed");
-                    }
-                    Err(RecvError::Closed) => return None,
-                }
-            }
-        })
-        .boxed()
+    pub fn events(&self) -> impl Stream<Item = Event> + Send + Unpin + 'static {
+        self.events.stream()
     }
 
     /// Starts one more child, and returns when it is up. Its restarts are counted for itself, and

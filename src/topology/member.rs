@@ -14,8 +14,8 @@ use futures::future::LocalBoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Exit, life::Life, member_ref::MemberRef, records::Records, supervisor::ChildPolicy,
-    vitals::Vitals,
+    Exit, event::Events, life::Life, member_ref::MemberRef, records::Records,
+    supervisor::ChildPolicy, vitals::Vitals,
 };
 use crate::{
     Client,
@@ -45,6 +45,7 @@ struct Shared<S: Startable> {
     path: Arc<str>,
     records: Records,
     vitals: Vitals,
+    events: Events,
     up: Cell<bool>,
     /// What a stop gives for handlers to finish.
     grace: Cell<Duration>,
@@ -57,6 +58,7 @@ impl<S: Startable + Clone + 'static> MemberLife<S> {
             path,
             records: policy.records.clone(),
             vitals: policy.vitals.clone(),
+            events: policy.events.clone(),
             up: Cell::new(false),
             grace: Cell::default(),
         });
@@ -80,16 +82,19 @@ async fn live<S: Startable + Clone>(shared: Rc<Shared<S>>, stop: CancellationTok
     reference.resolve(handle.clone());
     let running = Abandoned(handle, reference);
     shared.up.set(true);
+    let mut feed = running.0.feed();
     let ended = async {
         tokio::select! {
             error = running.0.failed() => error,
             never = shared.report_health(&running.0) => match never {},
+            () = feed.pass_on(&shared.path, &shared.events) => std::future::pending().await,
         }
     };
     let error = stop.run_until_cancelled(ended).await;
     // Nobody shall find one that is going down.
     reference.clear();
     let report = running.0.shutdown(shared.grace.take()).await;
+    feed.pass_rest_on(&shared.path, &shared.events);
     shared.records.reported(Arc::clone(&shared.path), report);
     match error {
         None => Exit::Shutdown,

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::{
     Exit,
     control::{ChildState, Status},
-    event::{Events, LifeEventKind},
+    event::{EventKind, Events},
     supervisor::ChildPolicy,
     tasks::Generation,
     vitals::Vitals,
@@ -56,7 +56,7 @@ impl Reporter {
     pub(super) fn up(&self, Generation(generation): Generation) {
         self.state(ChildState::Running);
         tracing::debug!(actor = &*self.path, generation, "started");
-        self.emit(LifeEventKind::Started { generation });
+        self.emit(EventKind::Started { generation });
     }
 
     pub(super) fn down(&self, exit: Exit) {
@@ -69,7 +69,7 @@ impl Reporter {
             delay,
         });
         tracing::warn!(actor = &*self.path, %cause, attempt, ?delay, "restarting");
-        self.emit(LifeEventKind::Restarting {
+        self.emit(EventKind::Restarting {
             cause,
             attempt,
             delay,
@@ -84,11 +84,11 @@ impl Reporter {
         let event = match state.clone() {
             ChildState::GaveUp(cause) => {
                 tracing::error!(actor = &*self.path, %cause, "gave up");
-                LifeEventKind::GaveUp { cause }
+                EventKind::GaveUp { cause }
             }
             ChildState::Stopped(exit) => {
                 tracing::debug!(actor = &*self.path, %exit, "stopped");
-                LifeEventKind::Stopped { exit }
+                EventKind::Stopped { exit }
             }
             _ => return,
         };
@@ -101,7 +101,7 @@ impl Reporter {
         self.status.send_modify(|status| status.state = state);
     }
 
-    fn emit(&self, kind: LifeEventKind) {
+    fn emit(&self, kind: EventKind) {
         self.events.emit(&self.path, kind);
     }
 }

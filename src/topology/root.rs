@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use actix::Recipient;
+
 use super::{
-    ChildSpec, Exit, Intensity, Place, Stop, Strategy, TopologyHandle,
+    ChildSpec, Event, Exit, Intensity, Place, Stop, Strategy, TopologyHandle,
     group::{Group, GroupSpec},
     supervisor::ChildPolicy,
 };
@@ -103,6 +105,13 @@ impl Topology {
     /// Adds a child, to be started after those before it.
     pub fn child(mut self, child: ChildSpec) -> Self {
         self.group.children.push(child);
+        self
+    }
+
+    /// Tells an actor every [`Event`](crate::Event) of this topology, from its start on. One that
+    /// is slower than they come misses the oldest beyond 256.
+    pub fn events_to(mut self, listener: Recipient<Event>) -> Self {
+        self.group.listeners.push(listener);
         self
     }
 

@@ -11,6 +11,7 @@ mod actors;
 mod behaviours;
 mod consuming;
 mod crashes;
+mod events;
 mod gate;
 mod harness;
 mod health;

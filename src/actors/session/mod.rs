@@ -33,7 +33,7 @@ use crate::{
         },
     },
     rpc::check,
-    topology::{Scope, Tasks},
+    topology::{EventKind, Scope, Tasks},
 };
 
 /// Missed heartbeats in a row after which the connections are made anew.
@@ -184,6 +184,9 @@ impl SessionActor {
         if fresh {
             tracing::debug!(endpoint = %life.endpoints(), "settings applied");
             member.review();
+            member.report(EventKind::SessionUp {
+                endpoint: life.endpoints().clone(),
+            });
             let endpoints = life.endpoints().clone();
             observer.do_send(SessionAnswered {
                 endpoints,
@@ -231,6 +234,9 @@ impl SessionActor {
         if self.state.ending || (!wanted && self.state.waiting.is_empty()) {
             tracing::debug!(endpoint = %life.endpoints(), "session retires");
             member.sessions.forget(life);
+            if life.is_ready() {
+                self.report_down("nothing needs it any more");
+            }
             ctx.stop();
             return;
         }
@@ -247,8 +253,17 @@ impl SessionActor {
         if life.is_ready() {
             tracing::info!(endpoint = %life.endpoints(), why, "settings have to be answered again");
             life.next_generation();
-            self.spec.member.review();
+            self.report_down(why);
         }
+    }
+
+    fn report_down(&self, why: &str) {
+        let SessionSpec { member, life, .. } = &self.spec;
+        member.review();
+        member.report(EventKind::SessionDown {
+            endpoint: life.endpoints().clone(),
+            reason: why.to_owned(),
+        });
     }
 
     /// Makes the connections anew, unless that happened a moment ago.
@@ -299,8 +314,11 @@ impl Actor for SessionActor {
 
 impl Supervised for SessionActor {
     fn restarting(&mut self, _: &mut Self::Context) {
+        let was_ready = self.spec.life.is_ready();
         self.state = State::new(&self.spec, &self.scope);
-        self.spec.member.review();
+        if was_ready {
+            self.report_down("its actor was restarted");
+        }
     }
 }
 
