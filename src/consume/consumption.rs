@@ -7,7 +7,7 @@ use std::{
 };
 
 use actix::Addr;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -64,6 +64,8 @@ pub(crate) struct Consumption {
     /// Has a token of each receive loop.
     pub(crate) polls: TaskTracker,
     pub(super) ending: Ending<ShutdownReport>,
+    /// During a shutdown, the report when all is over but for handlers that wait for it.
+    pub(super) nearly_ended: watch::Sender<Option<ShutdownReport>>,
     /// Whether scans have begun, so that a restart goes on with them.
     pub(crate) begun: AtomicBool,
     queues: Mutex<BTreeMap<QueueKey, RunningQueue>>,
@@ -88,6 +90,7 @@ impl Consumption {
             draining: CancellationToken::new(),
             polls: TaskTracker::new(),
             ending: Ending::default(),
+            nearly_ended: watch::Sender::new(None),
             begun: AtomicBool::new(false),
             queues: Mutex::default(),
             options,

@@ -6,7 +6,12 @@ use actix::Recipient;
 use futures::Stream;
 use tokio::sync::watch;
 
-use super::{ShutdownReport, consumption::Consumption, shutdown::abandon};
+use super::{
+    ShutdownReport,
+    consumption::Consumption,
+    handling::is_handler_of,
+    shutdown::{abandon, shutdown_by_handler},
+};
 use crate::{Error, Event, Health, MemberReport, client::sealed::Running, topology::Feed};
 
 /// A running push consumer. Cheap to clone, usable from any thread.
@@ -41,10 +46,20 @@ impl PushConsumer {
     /// did, gives back what has not started, and takes leave of the servers. Returns within
     /// `grace` and a second, whatever the servers do.
     ///
-    /// Called from inside a handler it waits for that handler, so `grace` runs out. Calling it
-    /// again gives the same report. Cancel safe: the shutdown goes on.
+    /// Called by a handler of this consumer, as async closures can, it does not wait for that
+    /// handler: it returns when all others have ended, then the handler finishes, its delivery is
+    /// settled, and the consumer ends. Tasks that a handler spawned, and handlers that are actors,
+    /// are not recognised: such an actor should answer first, and have the shutdown run by
+    /// something it spawns, or `grace` runs out.
+    ///
+    /// Calling it again gives the same report. Cancel safe: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
-        self.0.consumption.ending.end(grace).await
+        let consumption = &self.0.consumption;
+        if is_handler_of(consumption) {
+            shutdown_by_handler(consumption, grace).await
+        } else {
+            consumption.ending.end(grace).await
+        }
     }
 
     /// Waits until the consumer has failed for good, because a part of it failed more often than

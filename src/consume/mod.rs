@@ -8,6 +8,7 @@ mod delivery;
 mod freshness;
 mod handle;
 mod handler;
+mod handling;
 mod lease;
 mod outcome;
 mod pace;
@@ -19,6 +20,7 @@ mod shutdown;
 mod spec;
 mod start;
 mod stats;
+mod sync_pool;
 
 pub use codec::{Codec, Raw, Text};
 pub use delivery::Delivery;

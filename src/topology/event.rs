@@ -89,6 +89,9 @@ pub enum EventKind {
         /// What became of what it held.
         report: MemberReport,
     },
+    /// A thread of a [`sync_pool`](crate::DeliveryHandler::sync_pool) panicked; another takes its
+    /// place.
+    HandlerThreadLost,
     /// A consumer moved a message to the dead letter topic of its group.
     DeadLettered {
         /// The topic it came from.

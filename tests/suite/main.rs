@@ -8,6 +8,7 @@
 )]
 
 mod actors;
+mod actors_in_production;
 mod behaviours;
 mod consuming;
 mod crashes;
