@@ -1,13 +1,14 @@
 //! A push consumer: assignment scan, its process queues, statistics.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Supervised};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use rocketmq_proto::v2 as pb;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -17,22 +18,25 @@ use crate::{
     consume::{Consumption, Receiver, RunningQueue, Subscription, settle, watch_freshness},
     member::get_route,
     messages::{
-        consumer::{AssignmentAnswered, Begin, QueueEnded, QueuePrepared, ScanAssignments},
+        consumer::{
+            AssignmentAnswered, Begin, QueueEnded, QueuePrepared, ScanAssignments, ScanTopic,
+        },
         route::AssignedEndpoints,
     },
     model::{
         Endpoints,
         assignment::Assignments,
+        delays::{Delays, DelaysState},
         queue::{MessageQueue, QueueKey},
         route::Route,
     },
-    topology::{EventKind, Exit, Restart, Scope, Tasks, supervise},
+    topology::{EventKind, Exit, Restart, Scope, Tasks, panic_text, supervise},
 };
 
 /// Deliveries handed back at once.
 const HAND_BACKS: usize = 16;
-/// A process queue that failed is made anew by a scan after this time.
-const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// A process queue that failed is made anew after this time, longer each time.
+const AFTER_FAILURE: Delays = Delays::doubling(Duration::from_millis(500), Duration::from_secs(30));
 
 /// Keeps one process queue for each assigned queue.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ struct State {
     preparing: BTreeSet<QueueKey>,
     /// Queues assigned at the last answer.
     assigned: BTreeSet<QueueKey>,
+    /// Waits before queues that failed are made anew.
+    failures: BTreeMap<QueueKey, DelaysState>,
     tasks: Tasks,
 }
 
@@ -63,6 +69,7 @@ impl State {
             asking: BTreeSet::new(),
             preparing: BTreeSet::new(),
             assigned: BTreeSet::new(),
+            failures: BTreeMap::new(),
             tasks: scope.tasks(),
         }
     }
@@ -96,13 +103,7 @@ impl ConsumerActor {
 
     /// Starts and drops process queues of a topic so that they are those assigned.
     fn apply(&mut self, topic: &Arc<str>, assignments: &Assignments, consumer: &Addr<Self>) {
-        let running: BTreeSet<_> = self
-            .consumption
-            .queues()
-            .keys()
-            .filter(|key| key.topic == *topic)
-            .cloned()
-            .collect();
+        let running = self.consumption.queues().keys_of(topic);
         if assignments.is_empty() && !running.is_empty() {
             tracing::warn!(group = %self.consumption.role.group, %topic, "nothing is assigned");
         }
@@ -112,11 +113,10 @@ impl ConsumerActor {
             self.consumption.freshness.renew(&self.consumption.member);
         }
         let changes = assignments.changes_from(&running);
+        let in_order = self.consumption.role.consuming.load().fifo;
         for key in changes.stopped {
-            if let Some(queue) = self.consumption.queues().get(&key) {
-                tracing::debug!(group = %self.consumption.role.group, ?key, "queue dropped");
-                queue.dropped.cancel();
-            }
+            tracing::debug!(group = %self.consumption.role.group, ?key, "queue dropped");
+            self.consumption.queues().drop_queue(&key, in_order);
         }
         for queue in changes.started {
             if self.state.preparing.insert(queue.key()) {
@@ -177,8 +177,9 @@ impl ConsumerActor {
             receiver: Arc::new(receiver),
             dropped: dropped.clone(),
         };
+        let serial = self.consumption.queues().next_serial();
         let path = format!(
-            "{}/queue {}@{}:{}",
+            "{}/queue {}@{}:{} #{serial}",
             member.path, key.topic, key.broker, key.id
         );
         let mut policy = member.child_policy();
@@ -189,20 +190,25 @@ impl ConsumerActor {
         let running = RunningQueue {
             control: child.control,
             dropped,
+            serial,
         };
-        self.watch(key.clone(), &running, consumer.clone());
+        self.watch(Some(key.clone()), &running, consumer.clone());
         self.consumption.queues().insert(key, running);
     }
 
     /// Reports the end of a process queue.
-    fn watch(&self, key: QueueKey, queue: &RunningQueue, consumer: Addr<Self>) {
-        let control = queue.control.clone();
+    fn watch(&self, key: Option<QueueKey>, queue: &RunningQueue, consumer: Addr<Self>) {
+        let (control, serial) = (queue.control.clone(), queue.serial);
         self.state.tasks.spawn(async move {
             let failure = match control.stopped().await {
                 Exit::Normal | Exit::Shutdown => None,
                 exit => Some(exit.to_string()),
             };
-            consumer.do_send(QueueEnded { key, failure });
+            consumer.do_send(QueueEnded {
+                key,
+                serial,
+                failure,
+            });
         });
     }
 }
@@ -270,9 +276,7 @@ impl Actor for ConsumerActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         let consumption = self.consumption.clone();
-        self.state
-            .tasks
-            .spawn(hand_back_returned(consumption.clone()));
+        self.state.tasks.spawn(settle_returned(consumption.clone()));
         let watched = consumption.clone();
         self.state
             .tasks
@@ -288,8 +292,8 @@ impl Actor for ConsumerActor {
         let queues: Vec<_> = self
             .consumption
             .queues()
-            .iter()
-            .map(|(key, queue)| (key.clone(), queue.clone()))
+            .all()
+            .map(|(key, queue)| (key.cloned(), queue.clone()))
             .collect();
         for (key, queue) in queues {
             self.watch(key, &queue, ctx.address());
@@ -300,13 +304,36 @@ impl Actor for ConsumerActor {
     }
 }
 
-/// Gives back what was dropped unsettled, for ever.
-async fn hand_back_returned(consumption: Arc<Consumption>) {
+/// Settles what was dropped unsettled, for ever.
+async fn settle_returned(consumption: Arc<Consumption>) {
     loop {
-        let returned = consumption.leases.returned().await;
-        futures::stream::iter(returned)
-            .for_each_concurrent(HAND_BACKS, |lease| settle::hand_back(&consumption, lease))
-            .await;
+        let settling = AssertUnwindSafe(settle_all_returned(&consumption)).catch_unwind();
+        if let Err(panic) = settling.await {
+            tracing::warn!(panic = panic_text(panic.as_ref()), "settling goes on");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+}
+
+async fn settle_all_returned(consumption: &Arc<Consumption>) {
+    let mut settling = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            returned = consumption.leases.returned() => {
+                // No endpoint waits for another.
+                let mut by_endpoint = BTreeMap::<_, Vec<_>>::new();
+                for lease in returned {
+                    let at = lease.receipt().map(|receipt| receipt.endpoints.clone());
+                    by_endpoint.entry(at).or_default().push(lease);
+                }
+                settling.extend(by_endpoint.into_values().map(|leases| {
+                    futures::stream::iter(leases).for_each_concurrent(HAND_BACKS, |lease| {
+                        settle::carry_out(consumption, lease)
+                    })
+                }));
+            }
+            Some(()) = settling.next() => {}
+        }
     }
 }
 
@@ -400,20 +427,39 @@ impl Handler<QueueEnded> for ConsumerActor {
     type Result = ();
 
     fn handle(&mut self, message: QueueEnded, ctx: &mut Self::Context) {
-        self.consumption.queues().remove(&message.key);
-        if self.is_draining() {
+        let QueueEnded {
+            key,
+            serial,
+            failure,
+        } = message;
+        self.consumption.queues().ended(serial);
+        // One that was ending anyway needs no successor.
+        let Some(key) = key.filter(|_| !self.is_draining()) else {
             return;
-        }
-        let mut wait = Duration::ZERO;
-        if let Some(failure) = message.failure {
-            let key = &message.key;
-            tracing::warn!(?key, failure, "process queue failed, it is made anew");
-            self.consumption.stats.queue_failures.one();
-            wait = AFTER_FAILURE;
-        }
-        let consumer = ctx.address();
+        };
+        let wait = match failure {
+            None => Duration::ZERO,
+            Some(failure) => {
+                tracing::warn!(?key, failure, "process queue failed, it is made anew");
+                self.consumption.stats.queue_failures.one();
+                let delays = self.state.failures.entry(key.clone());
+                let delays = delays.or_insert_with(|| AFTER_FAILURE.start());
+                delays.next(&mut self.consumption.member.config.environment.rng())
+            }
+        };
+        let (consumer, topic) = (ctx.address(), key.topic);
         self.state
             .tasks
-            .after(wait, async move { consumer.do_send(ScanAssignments) });
+            .after(wait, async move { consumer.do_send(ScanTopic { topic }) });
+    }
+}
+
+impl Handler<ScanTopic> for ConsumerActor {
+    type Result = ();
+
+    fn handle(&mut self, message: ScanTopic, ctx: &mut Self::Context) {
+        if !self.is_draining() {
+            self.ask(&message.topic, ctx.address());
+        }
     }
 }

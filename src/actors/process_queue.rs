@@ -1,10 +1,11 @@
 //! One assigned queue: receive loops, cache, dispatch, settle.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use actix::{
     Actor, ActorContext, Addr, AsyncContext, Context, Handler, ResponseFuture, Supervised,
 };
+use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -14,9 +15,10 @@ use crate::{
         Acks, Consumption, Delivery, Lease, Leased, Outcome, Receiver, receive_loop, settle,
     },
     messages::process_queue::{
-        DrainQueue, EndQueue, HandBackWaiting, LaneFree, LoopReport, PermitGranted, Received,
+        AwaitLane, DrainQueue, EndQueue, HandBackWaiting, LaneFree, LoopReport, PermitGranted,
+        Received, TaskPanicked,
     },
-    topology::{Scope, Tasks},
+    topology::{Scope, Tasks, panic_text},
 };
 
 /// What a process queue is, unchanged over its life.
@@ -42,9 +44,9 @@ struct State {
     waiting: VecDeque<Leased>,
     /// Whether `waiting` is handled one after the other.
     fifo: bool,
-    /// In order only: whether a handler runs, and the receive loop that waits for all of them.
+    /// In order only: whether a message is handled or settled, and who waits until none is.
     lane_busy: bool,
-    lane_done: Option<oneshot::Sender<()>>,
+    lane_awaited: Vec<oneshot::Sender<()>>,
     /// Whether a task waits for a permit on this queue's behalf.
     asking: bool,
     loops: usize,
@@ -59,7 +61,7 @@ impl State {
             waiting: VecDeque::new(),
             fifo: false,
             lane_busy: false,
-            lane_done: None,
+            lane_awaited: Vec::new(),
             asking: false,
             loops: 0,
             draining: false,
@@ -73,6 +75,19 @@ impl State {
     /// In order, one handler at a time.
     fn may_start(&self) -> bool {
         !self.fifo || !self.lane_busy
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && !self.lane_busy
+    }
+
+    fn answer_awaiting(&mut self) {
+        if self.is_idle() {
+            for awaiting in self.lane_awaited.drain(..) {
+                // A loop that has gone needs no answer.
+                let _ = awaiting.send(());
+            }
+        }
     }
 }
 
@@ -93,10 +108,7 @@ impl ProcessQueueActor {
                 Err(_) => return self.ask_for_permit(queue),
             }
         }
-        if self.state.waiting.is_empty() && !self.state.lane_busy {
-            // The loop that waits may have gone; then nobody needs to know.
-            self.state.lane_done.take().map(|done| done.send(()));
-        }
+        self.state.answer_awaiting();
     }
 
     /// One task waits its turn; the semaphore is fair over the queues of the consumer.
@@ -113,39 +125,42 @@ impl ProcessQueueActor {
     }
 
     fn start_handler(&mut self, permit: OwnedSemaphorePermit, queue: &Addr<Self>) {
-        let Some(Leased { lease, delivery }) = self.state.waiting.pop_front() else {
+        let Some(leased) = self.state.waiting.pop_front() else {
             return;
         };
         let consumption = self.spec.consumption.clone();
-        match delivery {
-            Ok(delivery) if self.state.fifo => {
-                self.state.lane_busy = true;
-                let queue = queue.clone();
-                self.state.tasks.spawn(async move {
-                    handle_in_order(&consumption, lease, delivery, permit).await;
-                    queue.do_send(LaneFree);
-                });
-            }
-            Ok(delivery) => {
-                let acks = self.state.acks.clone();
-                self.state
-                    .tasks
-                    .spawn(handle(consumption, acks, lease, delivery, permit));
-            }
-            Err(corrupted) => self.state.tasks.spawn(async move {
-                let message_id = lease.receipt().map(|receipt| receipt.message_id.as_str());
-                tracing::warn!(message_id, reason = corrupted.reason, "message corrupted");
-                drop(permit);
-                retry_by_policy(&consumption, lease).await;
-            }),
+        if self.state.fifo {
+            self.state.lane_busy = true;
+            let (stop, to) = (self.spec.dropped.clone(), queue.clone());
+            self.spawn_essential(queue, async move {
+                handle_in_order(&consumption, leased, permit, &stop).await;
+                to.do_send(LaneFree);
+            });
+        } else {
+            let acks = self.state.acks.clone();
+            self.state
+                .tasks
+                .spawn(handle(consumption, acks, leased, permit));
         }
+    }
+
+    /// Runs a task without which the queue is of no use: its panic ends the queue, and the scan
+    /// makes a new one.
+    fn spawn_essential(&self, queue: &Addr<Self>, task: impl Future<Output = ()> + 'static) {
+        let queue = queue.clone();
+        self.state.tasks.spawn(async move {
+            if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
+                let panic = panic_text(panic.as_ref()).to_owned();
+                queue.do_send(TaskPanicked { panic });
+            }
+        });
     }
 
     fn start_loop(&mut self, queue: &Addr<Self>) {
         self.state.loops += 1;
         let stop = self.spec.dropped.clone();
         let run = receive_loop(self.spec.receiver.clone(), stop, queue.clone());
-        self.state.tasks.spawn(run);
+        self.spawn_essential(queue, run);
     }
 
     /// How many receives may be under way.
@@ -163,11 +178,18 @@ impl ProcessQueueActor {
 async fn handle(
     consumption: Arc<Consumption>,
     acks: Acks,
-    lease: Lease,
-    delivery: Delivery,
+    leased: Leased,
     permit: OwnedSemaphorePermit,
 ) {
-    let outcome = run_handler(&consumption, delivery).await;
+    let Leased {
+        lease,
+        delivery,
+        corrupted,
+    } = leased;
+    let outcome = match corrupted {
+        None => run_handler(&consumption, delivery).await,
+        Some(reason) => refuse(&delivery, &reason),
+    };
     // Settling needs no handler's place.
     drop(permit);
     match outcome {
@@ -178,15 +200,31 @@ async fn handle(
     }
 }
 
+/// A message without a usable body is a failed delivery.
+fn refuse(delivery: &Delivery, reason: &str) -> Outcome {
+    let (topic, message_id) = (delivery.topic(), delivery.message_id());
+    tracing::warn!(topic, message_id, reason, "message corrupted");
+    Outcome::Retry
+}
+
 /// As the official client has it for ordered queues: repeats a failed handling here, keeping the
-/// queue waiting, until it succeeds or the attempts are used up.
+/// queue waiting, until it succeeds or the attempts are used up; a message that cannot be handled
+/// at all is dead-lettered. Between two attempts a queue that is `dropped`, or a consumer that
+/// drains, gives the message back.
 async fn handle_in_order(
     consumption: &Arc<Consumption>,
-    lease: Lease,
-    delivery: Delivery,
+    leased: Leased,
     permit: OwnedSemaphorePermit,
+    dropped: &CancellationToken,
 ) {
-    let mut delivery = delivery;
+    let Leased {
+        lease,
+        mut delivery,
+        corrupted,
+    } = leased;
+    if let Some(reason) = corrupted {
+        return settle::dead_letter(consumption, lease, &reason).await;
+    }
     let mut permit = Some(permit);
     loop {
         let outcome = run_handler(consumption, delivery.clone()).await;
@@ -203,12 +241,21 @@ async fn handle_in_order(
                 return settle::dead_letter(consumption, lease, reason).await;
             }
             Outcome::Retry => policy.delay(attempt),
-            Outcome::RetryAfter(delay) => delay,
+            Outcome::RetryAfter(delay) => delay.min(settle::LONGEST_INVISIBLE),
         };
-        tokio::time::sleep(delay).await;
         delivery = delivery.again();
-        permit = consumption.handlers.clone().acquire_owned().await.ok();
+        permit = tokio::select! {
+            biased;
+            () = dropped.cancelled() => return,
+            () = consumption.draining.cancelled() => return,
+            permit = next_turn(consumption, delay) => permit,
+        };
     }
+}
+
+async fn next_turn(consumption: &Consumption, delay: Duration) -> Option<OwnedSemaphorePermit> {
+    tokio::time::sleep(delay).await;
+    consumption.handlers.clone().acquire_owned().await.ok()
 }
 
 async fn run_handler(consumption: &Arc<Consumption>, delivery: Delivery) -> Outcome {
@@ -252,9 +299,7 @@ impl Actor for ProcessQueueActor {
             dropped,
             ..
         } = self.spec.clone();
-        self.state
-            .tasks
-            .spawn(self.state.acks.clone().run(consumption.clone()));
+        self.spawn_essential(&queue, self.state.acks.clone().run(consumption.clone()));
         self.state.tasks.spawn(async move {
             tokio::select! {
                 () = dropped.cancelled() => {}
@@ -273,25 +318,35 @@ impl Supervised for ProcessQueueActor {
 }
 
 impl Handler<Received> for ProcessQueueActor {
+    type Result = ();
+
+    fn handle(&mut self, message: Received, ctx: &mut Self::Context) {
+        // A batch in order stays so to its end, whatever the server says meanwhile.
+        self.state.fifo = message.fifo || (self.state.fifo && !self.state.is_idle());
+        self.state.waiting.extend(message.batch);
+        self.dispatch(&ctx.address());
+    }
+}
+
+impl Handler<AwaitLane> for ProcessQueueActor {
     type Result = ResponseFuture<()>;
 
-    fn handle(&mut self, message: Received, ctx: &mut Self::Context) -> Self::Result {
-        if self.state.draining {
-            self.state.waiting.extend(message.batch);
-            return Box::pin(std::future::ready(()));
-        }
-        self.state.fifo = message.fifo;
-        self.state.waiting.extend(message.batch);
+    fn handle(&mut self, _: AwaitLane, _: &mut Self::Context) -> Self::Result {
         let (done, settled) = oneshot::channel();
-        if message.fifo {
-            self.state.lane_done = Some(done);
-        }
-        self.dispatch(&ctx.address());
+        self.state.lane_awaited.push(done);
+        self.state.answer_awaiting();
         Box::pin(async move {
-            // In order: the loop goes on when the batch is settled, or its queue is gone. Else
-            // the sender is dropped by now.
+            // Dropped by a queue that drains: then the loop ends, too.
             let _ = settled.await;
         })
+    }
+}
+
+impl Handler<TaskPanicked> for ProcessQueueActor {
+    type Result = ();
+
+    fn handle(&mut self, message: TaskPanicked, ctx: &mut Self::Context) {
+        self.scope.fail(ctx, message.panic);
     }
 }
 
@@ -338,7 +393,7 @@ impl Handler<DrainQueue> for ProcessQueueActor {
 
     fn handle(&mut self, _: DrainQueue, ctx: &mut Self::Context) {
         self.state.draining = true;
-        self.state.lane_done = None;
+        self.state.lane_awaited.clear();
         let QueueSpec {
             consumption,
             receiver,

@@ -3,12 +3,12 @@
 use std::{cell::RefCell, collections::HashMap, rc::Rc, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future::LocalBoxFuture, stream::FuturesUnordered};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use super::{
     consumption::Consumption,
-    lease::Lease,
-    settle::{ack, entry_of, give_up, may_succeed, send_acks},
+    lease::{Decision, Lease},
+    settle::{PATIENCE, ack, entry_of, give_up, may_succeed, send_acks},
 };
 use crate::{
     Result,
@@ -32,7 +32,8 @@ struct Waiting {
 
 impl Acks {
     /// Has a delivery acknowledged with the next request.
-    pub(crate) fn add(&self, lease: Lease) {
+    pub(crate) fn add(&self, mut lease: Lease) {
+        lease.decide(Decision::Ack);
         self.0.leases.borrow_mut().push(lease);
         self.0.added.notify_one();
     }
@@ -41,6 +42,7 @@ impl Acks {
     pub(crate) async fn run(self, consumption: Arc<Consumption>) {
         let mut singles: FuturesUnordered<LocalBoxFuture<'static, ()>> = FuturesUnordered::new();
         let mut delays = DELAYS.start();
+        let mut failing_since: Option<Instant> = None;
         loop {
             let batch = self.take();
             if batch.is_empty() {
@@ -61,14 +63,16 @@ impl Acks {
             match failed {
                 Ok(entries) => {
                     delays.reset();
-                    for lease in entries {
-                        let consumption = consumption.clone();
-                        singles.push(Box::pin(async move {
-                            ack(&consumption, lease).await;
-                        }));
-                    }
+                    failing_since = None;
+                    singles.extend(entries.into_iter().map(|lease| single(&consumption, lease)));
                 }
                 Err(batch) => {
+                    let since = *failing_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > PATIENCE {
+                        // Each for itself is given up, with its reason.
+                        singles.extend(batch.into_iter().map(|lease| single(&consumption, lease)));
+                        continue;
+                    }
                     self.0.leases.borrow_mut().splice(0..0, batch);
                     pause(&consumption, &mut delays).await;
                 }
@@ -81,6 +85,11 @@ impl Acks {
         let count = leases.len().min(LARGEST);
         leases.drain(..count).collect()
     }
+}
+
+fn single(consumption: &Arc<Consumption>, lease: Lease) -> LocalBoxFuture<'static, ()> {
+    let consumption = consumption.clone();
+    Box::pin(async move { ack(&consumption, lease).await })
 }
 
 async fn pause(consumption: &Consumption, delays: &mut DelaysState) {

@@ -67,7 +67,8 @@ impl Budget {
         let mut usage = self.lock();
         usage.polls += 1;
         let by_count = self.max_count.saturating_sub(usage.count) / usage.polls;
-        let by_bytes = self.max_bytes.saturating_sub(usage.bytes) / usage.average.max(1);
+        let bytes = self.max_bytes.saturating_sub(usage.bytes) / usage.polls;
+        let by_bytes = bytes / usage.average.max(1);
         let most = most.clamp(1, LARGEST_BATCH);
         Poll {
             batch: by_count.min(by_bytes).clamp(1, most),

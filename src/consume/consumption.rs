@@ -1,7 +1,6 @@
 //! What the actors of one push consumer share, and what outlives their restarts.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
@@ -12,13 +11,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     DeliveryHandler, ShutdownReport, budget::Budget, freshness::Freshness, lease::Leases,
-    settings::ConsumerRole, stats::Stats,
+    queues::Queues, settings::ConsumerRole, stats::Stats,
 };
 use crate::{
     Result,
     actors::RouteActor,
     member::{Ending, Member},
-    model::{Endpoints, queue::QueueKey},
+    model::Endpoints,
     topology::ChildControl,
 };
 
@@ -35,14 +34,6 @@ pub(crate) struct Options {
     pub(crate) poll_grace: Duration,
     /// How long without a receive that succeeds it still counts as ready.
     pub(crate) unready_after: Duration,
-}
-
-/// A running process queue.
-#[derive(Debug, Clone)]
-pub(crate) struct RunningQueue {
-    pub(crate) control: ChildControl,
-    /// Cancelled when the queue is no longer assigned.
-    pub(crate) dropped: CancellationToken,
 }
 
 /// One push consumer: what its actors share.
@@ -68,7 +59,7 @@ pub(crate) struct Consumption {
     pub(super) nearly_ended: watch::Sender<Option<ShutdownReport>>,
     /// Whether scans have begun, so that a restart goes on with them.
     pub(crate) begun: AtomicBool,
-    queues: Mutex<BTreeMap<QueueKey, RunningQueue>>,
+    queues: Mutex<Queues>,
 }
 
 impl Consumption {
@@ -122,15 +113,16 @@ impl Consumption {
     }
 
     /// The process queues that run.
-    pub(crate) fn queues(&self) -> MutexGuard<'_, BTreeMap<QueueKey, RunningQueue>> {
+    pub(crate) fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The controls of the process queues that run.
+    /// The controls of all process queues, those that are ending included.
     pub(crate) fn queue_controls(&self) -> Vec<ChildControl> {
-        self.queues()
-            .values()
-            .map(|queue| queue.control.clone())
+        let queues = self.queues();
+        queues
+            .all()
+            .map(|(_, queue)| queue.control.clone())
             .collect()
     }
 }

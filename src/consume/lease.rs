@@ -1,8 +1,11 @@
 //! The duty to settle a delivery: to acknowledge it, or to give it back.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -22,12 +25,22 @@ pub(crate) struct Receipt {
     pub(crate) attempt: u32,
 }
 
+/// What is to become of a delivery once its handler has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Ack,
+    Retry(Duration),
+    DeadLetter(String),
+}
+
 /// Holds a delivery until it is settled. Dropped before that, by a cancelled handler or a crash,
-/// it goes to the [`Leases`], which give it back to the server.
+/// it goes to the [`Leases`]: what was decided is then done once more, and what was not decided
+/// goes back to the server. To take back what may be acknowledged already would resurrect it.
 #[derive(Debug)]
 pub(crate) struct Lease {
     /// Empty only once it is settled.
     receipt: Option<Receipt>,
+    decision: Option<Decision>,
     /// Keeps the message counted as cached.
     held: Option<Delivery>,
     /// Keeps its process queue from ending.
@@ -40,6 +53,15 @@ impl Lease {
     pub(crate) fn hold(&mut self, delivery: Delivery, queue: TaskTrackerToken) {
         self.held = Some(delivery);
         self.queue = Some(queue);
+    }
+
+    /// The handler has ended; from here on nothing else may be done with the delivery.
+    pub(crate) fn decide(&mut self, decision: Decision) {
+        self.decision = Some(decision);
+    }
+
+    pub(crate) fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
     }
 
     /// `None` once it is settled.
@@ -58,9 +80,21 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(receipt) = self.receipt.take() {
-            self.leases.give_back(receipt, self.held.take());
+            self.leases.give_back(Returned {
+                receipt,
+                decision: self.decision.take(),
+                held: self.held.take(),
+            });
         }
     }
+}
+
+/// What was in a lease that was dropped.
+#[derive(Debug)]
+struct Returned {
+    receipt: Receipt,
+    decision: Option<Decision>,
+    held: Option<Delivery>,
 }
 
 /// The leases of one consumer. Outlives restarts of its actors, so that no crash loses one.
@@ -69,7 +103,7 @@ impl Drop for Lease {
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     open: AtomicUsize,
-    returned: Mutex<Vec<(Receipt, Option<Delivery>)>>,
+    returned: Mutex<Vec<Returned>>,
     changed: Notify,
     /// Handlers that wait for the shutdown of their own consumer.
     callers: AtomicUsize,
@@ -80,6 +114,7 @@ impl Leases {
         self.open.fetch_add(1, Ordering::AcqRel);
         Lease {
             receipt: Some(receipt),
+            decision: None,
             held: None,
             queue: None,
             leases: self.clone(),
@@ -100,9 +135,10 @@ impl Leases {
             changed.as_mut().enable();
             let returned = std::mem::take(&mut *self.lock());
             if !returned.is_empty() {
-                let again = |(receipt, held)| Lease {
-                    receipt: Some(receipt),
-                    held,
+                let again = |returned: Returned| Lease {
+                    receipt: Some(returned.receipt),
+                    decision: returned.decision,
+                    held: returned.held,
                     queue: None,
                     leases: self.clone(),
                 };
@@ -147,12 +183,12 @@ impl Leases {
         }
     }
 
-    fn give_back(&self, receipt: Receipt, held: Option<Delivery>) {
-        self.lock().push((receipt, held));
+    fn give_back(&self, returned: Returned) {
+        self.lock().push(returned);
         self.changed.notify_waiters();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Receipt, Option<Delivery>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Returned>> {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,8 +13,8 @@ use actix::{
 pub enum Outcome {
     /// It is done: acknowledge it.
     Ack,
-    /// It failed: deliver it again after the delay of the group's retry policy, or, when its
-    /// attempts are used up, move it to the dead letter topic.
+    /// It failed: deliver it again after the delay of the group's retry policy. When its attempts
+    /// are used up, the server moves it to the dead letter topic instead.
     Retry,
     /// It failed: deliver it again after this time, 12 h at most.
     RetryAfter(Duration),

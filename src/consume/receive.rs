@@ -3,12 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use rocketmq_proto::v2 as pb;
-use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Delivery, Subscription,
-    budget::Permit,
     consumption::Consumption,
     delivery::attempt_of,
     lease::{Lease, Receipt},
@@ -24,14 +23,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Leased {
     pub(crate) lease: Lease,
-    pub(crate) delivery: Result<Delivery, Corrupted>,
-}
-
-/// A message without a usable body.
-#[derive(Debug)]
-pub(crate) struct Corrupted {
-    pub(crate) reason: String,
-    _permit: Permit,
+    pub(crate) delivery: Delivery,
+    /// Why its body is not usable, if it is not.
+    pub(crate) corrupted: Option<String>,
 }
 
 /// What one receive came to.
@@ -44,6 +38,17 @@ pub(crate) struct Reception {
     /// Why it ended early, if it did.
     pub(crate) error: Option<Error>,
 }
+
+/// A reply that is being read.
+#[derive(Debug)]
+struct Reply {
+    stream: Streaming<pb::ReceiveMessageResponse>,
+    /// Messages it may still have.
+    left: usize,
+}
+
+/// So long before its deadline a reply no longer waits for room in the cache.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Receives from one queue.
 #[derive(Debug)]
@@ -59,11 +64,16 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// One receive. What comes is handed to `sink` as a batch: at the end, and earlier where the
-    /// cache is full, so that it can drain. Cancelled, it leaves what came to be handed back.
+    /// cache is full, so that it can drain.
+    ///
+    /// The server hides what it has written for as long as this client lives, so a reply is always
+    /// read to its end. When its time is nearly over, or `hurry` is, what no longer fits into the
+    /// cache is handed back.
     pub(crate) async fn receive(
         &self,
         attempt_id: &str,
         consuming: &Consuming,
+        hurry: &CancellationToken,
         mut sink: impl AsyncFnMut(Vec<Leased>),
     ) -> Reception {
         let budget = &self.consumption.budget;
@@ -72,38 +82,50 @@ impl Receiver {
         let request = self.request(attempt_id, consuming, poll.batch);
         let rpc = &self.consumption.member.rpc;
         let deadline = Instant::now() + timeout;
-        let mut reception = Reception::default();
-        let mut stream = match rpc
-            .receive_message(&self.queue.endpoints, request, timeout)
-            .await
-        {
-            Ok(stream) => stream,
+        let opened = rpc.receive_message(&self.queue.endpoints, request, timeout);
+        let mut reply = match opened.await {
+            Ok(stream) => Reply {
+                stream,
+                left: poll.batch,
+            },
             Err(error) => {
                 return Reception {
                     error: Some(error),
-                    ..reception
+                    ..Reception::default()
                 };
             }
         };
+        let mut reception = Reception::default();
         let mut batch = Vec::new();
-        let ended = async {
-            loop {
-                if budget.is_full() {
-                    sink(std::mem::take(&mut batch)).await;
-                    budget.has_room().await;
-                }
-                match self.next(&mut stream).await {
-                    Ok(Some(leased)) => {
-                        reception.messages += 1;
+        let mut waits = true;
+        loop {
+            if waits && budget.is_full() {
+                sink(std::mem::take(&mut batch)).await;
+                waits = tokio::select! {
+                    biased;
+                    () = hurry.cancelled() => false,
+                    room = timeout_at(deadline - LAST_MOMENT, budget.has_room()) => room.is_ok(),
+                };
+            }
+            match timeout_at(deadline, self.next(&mut reply)).await {
+                Ok(Ok(Some(leased))) => {
+                    reception.messages += 1;
+                    // Without room it goes back at once.
+                    if waits || !budget.is_full() {
                         batch.push(leased);
                     }
-                    Ok(None) => return None,
-                    Err(error) => return Some(error),
+                }
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => {
+                    reception.error = Some(error);
+                    break;
+                }
+                Err(_) => {
+                    reception.error = Some(self.overdue(timeout));
+                    break;
                 }
             }
-        };
-        let ended = tokio::time::timeout_at(deadline, ended).await;
-        reception.error = ended.unwrap_or_else(|_| Some(self.overdue(timeout)));
+        }
         if !batch.is_empty() {
             sink(batch).await;
         }
@@ -142,12 +164,9 @@ impl Receiver {
     }
 
     /// The next message of a reply, `None` at its good end.
-    async fn next(
-        &self,
-        stream: &mut Streaming<pb::ReceiveMessageResponse>,
-    ) -> Result<Option<Leased>> {
+    async fn next(&self, reply: &mut Reply) -> Result<Option<Leased>> {
         use pb::receive_message_response::Content;
-        while let Some(item) = stream.next().await? {
+        while let Some(item) = reply.stream.next().await? {
             match item.content {
                 Some(Content::Status(status))
                     if status.code == pb::Code::MessageNotFound as i32 => {}
@@ -155,9 +174,10 @@ impl Receiver {
                     error
                         .operation("ReceiveMessage")
                         .endpoint(&self.queue.endpoints)
-                        .request_id(stream.request_id())
+                        .request_id(reply.stream.request_id())
                 })?,
                 Some(Content::Message(message)) => {
+                    reply.left = reply.left.checked_sub(1).ok_or_else(|| self.too_many())?;
                     if let Some(leased) = self.take(message) {
                         return Ok(Some(leased));
                     }
@@ -166,6 +186,15 @@ impl Receiver {
             }
         }
         Ok(None)
+    }
+
+    fn too_many(&self) -> Error {
+        Error::new(
+            ErrorKind::Protocol,
+            "the reply has more messages than were asked for",
+        )
+        .operation("ReceiveMessage")
+        .endpoint(&self.queue.endpoints)
     }
 
     /// Takes a message over. `None`: it is not for us, and goes back; or cannot be settled.
@@ -204,18 +233,11 @@ impl Receiver {
             tracing::warn!(topic = %self.queue.topic, foreign, "a message of another topic");
             return None;
         }
-        let body = match body_of(&message, member.config.inflate_limit) {
-            Ok(body) => body,
+        let (body, corrupted) = match body_of(&message, member.config.inflate_limit) {
+            Ok(body) => (body, None),
             Err(reason) => {
                 stats.corrupted.one();
-                let corrupted = Corrupted {
-                    reason,
-                    _permit: permit,
-                };
-                return Some(Leased {
-                    lease,
-                    delivery: Err(corrupted),
-                });
+                (message.body.clone(), Some(reason))
             }
         };
         permit.resize(body.len());
@@ -223,7 +245,8 @@ impl Receiver {
         lease.hold(delivery.clone(), self.open.token());
         Some(Leased {
             lease,
-            delivery: Ok(delivery),
+            delivery,
+            corrupted,
         })
     }
 }

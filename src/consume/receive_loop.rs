@@ -10,10 +10,11 @@ use super::{
     consumption::Consumption,
     pace::Pace,
     receive::{Leased, Receiver, Reception},
+    settings::Consuming,
 };
 use crate::{
     actors::ProcessQueueActor,
-    messages::process_queue::{LoopReport, Received},
+    messages::process_queue::{AwaitLane, LoopReport, Received},
     rpc::says_settings_lost,
 };
 
@@ -36,11 +37,14 @@ pub(crate) async fn receive_loop(
             () = may_receive(&receiver) => {}
         }
         let started = Instant::now();
+        let consuming = consumption.role.consuming.load_full();
+        let hurry = CancellationToken::new();
         let reception = tokio::select! {
             biased;
-            reception = receive(&receiver, &attempt_id, &queue) => reception,
+            reception = receive(&receiver, &attempt_id, &consuming, &hurry, &queue) => reception,
             () = async {
                 stop().await;
+                hurry.cancel();
                 tokio::time::sleep(consumption.options.poll_grace).await;
             } => {
                 consumption.stats.cancelled_polls.one();
@@ -55,7 +59,7 @@ pub(crate) async fn receive_loop(
         tokio::select! {
             biased;
             () = stop() => return,
-            () = sleep(wait) => {}
+            () = pause(wait, consuming.fifo, &queue) => {}
         }
         if !queue
             .send(LoopReport {
@@ -90,6 +94,8 @@ async fn may_receive(receiver: &Receiver) {
 async fn receive(
     receiver: &Receiver,
     attempt_id: &str,
+    consuming: &Consuming,
+    hurry: &CancellationToken,
     queue: &Addr<ProcessQueueActor>,
 ) -> Reception {
     let member = &receiver.consumption.member;
@@ -97,13 +103,12 @@ async fn receive(
     let generation = session
         .as_ref()
         .map_or(0, |session| session.life.generation());
-    let consuming = receiver.consumption.role.consuming.load_full();
     let fifo = consuming.fifo;
     let sink = async |batch: Vec<Leased>| {
         // Refused only by a queue that is gone; then the leases go back.
         let _ = queue.send(Received { batch, fifo }).await;
     };
-    let reception = receiver.receive(attempt_id, &consuming, sink).await;
+    let reception = receiver.receive(attempt_id, consuming, hurry, sink).await;
     if reception.error.is_none() || reception.messages > 0 {
         receiver.consumption.freshness.renew(member);
     }
@@ -125,7 +130,12 @@ async fn stopped(consumption: &Consumption, dropped: &CancellationToken) {
     }
 }
 
-async fn sleep(wait: Duration) {
+/// Waits for the pace, and in order for the queue to have settled all it has.
+async fn pause(wait: Duration, fifo: bool, queue: &Addr<ProcessQueueActor>) {
+    if fifo {
+        // Lost only with the queue, and this loop.
+        let _ = queue.send(AwaitLane).await;
+    }
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
     }

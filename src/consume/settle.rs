@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     consumption::Consumption,
-    lease::{Lease, Receipt},
+    lease::{Decision, Lease, Receipt},
 };
 use crate::{
     Error, ErrorKind, Result,
@@ -20,13 +20,26 @@ use crate::{
 
 /// Waits between the tries of one settle call.
 const DELAYS: Delays = Delays::doubling(Duration::from_millis(100), Duration::from_secs(5));
-/// A delivery that cannot be settled for so long is left to the server.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// A delivery that cannot be settled for so long is left to the server, which makes it again when
+/// it no longer renews its lease.
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// The server knows no longer invisible duration.
-const LONGEST_INVISIBLE: Duration = Duration::from_secs(12 * 3600);
+pub(crate) const LONGEST_INVISIBLE: Duration = Duration::from_secs(12 * 3600);
+
+/// Does again what was decided about a delivery whose settling was cut off; hands it back if
+/// nothing was.
+pub(crate) async fn carry_out(consumption: &Arc<Consumption>, lease: Lease) {
+    match lease.decision().cloned() {
+        None => hand_back(consumption, lease).await,
+        Some(Decision::Ack) => ack(consumption, lease).await,
+        Some(Decision::Retry(delay)) => retry(consumption, lease, delay).await,
+        Some(Decision::DeadLetter(reason)) => dead_letter(consumption, lease, &reason).await,
+    }
+}
 
 /// Acknowledges one delivery, with retries.
-pub(crate) async fn ack(consumption: &Arc<Consumption>, lease: Lease) {
+pub(crate) async fn ack(consumption: &Arc<Consumption>, mut lease: Lease) {
+    lease.decide(Decision::Ack);
     let Some(receipt) = lease.receipt().cloned() else {
         return;
     };
@@ -72,7 +85,8 @@ pub(super) fn entry_of(receipt: &Receipt) -> pb::AckMessageEntry {
 }
 
 /// Has a failed delivery made again after `delay`.
-pub(crate) async fn retry(consumption: &Arc<Consumption>, lease: Lease, delay: Duration) {
+pub(crate) async fn retry(consumption: &Arc<Consumption>, mut lease: Lease, delay: Duration) {
+    lease.decide(Decision::Retry(delay));
     let Some(receipt) = lease.receipt().cloned() else {
         return;
     };
@@ -84,7 +98,8 @@ pub(crate) async fn retry(consumption: &Arc<Consumption>, lease: Lease, delay: D
 }
 
 /// Moves a delivery to the dead letter topic of the group.
-pub(crate) async fn dead_letter(consumption: &Arc<Consumption>, lease: Lease, reason: &str) {
+pub(crate) async fn dead_letter(consumption: &Arc<Consumption>, mut lease: Lease, reason: &str) {
+    lease.decide(Decision::DeadLetter(reason.to_owned()));
     let Some(receipt) = lease.receipt().cloned() else {
         return;
     };
@@ -130,19 +145,26 @@ pub(crate) async fn hand_back(consumption: &Arc<Consumption>, lease: Lease) {
     };
     let mut delays = DELAYS.start();
     let mut rng = consumption.member.config.environment.rng();
+    let mut last = None;
     for _ in 0..TRIES {
-        match change_invisible(consumption, &receipt, Duration::ZERO, true).await {
-            Ok(()) => {
-                consumption.stats.handed_back.one();
-                break;
-            }
-            Err(error) if error.kind() == ErrorKind::ReceiptExpired => break,
-            Err(error) => {
-                let message_id = &receipt.message_id;
-                tracing::debug!(message_id, %error, "hand back failed");
-                tokio::time::sleep(delays.next(&mut rng)).await;
-            }
+        let prepared = consumption.prepare(&receipt.endpoints).await;
+        let called = match prepared {
+            Ok(()) => change_invisible(consumption, &receipt, Duration::ZERO, true).await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = called else {
+            consumption.stats.handed_back.one();
+            return lease.settled();
+        };
+        let hopeless = !may_succeed(&error);
+        last = Some(error);
+        if hopeless {
+            break;
         }
+        tokio::time::sleep(delays.next(&mut rng)).await;
+    }
+    if let Some(error) = last {
+        give_up(consumption, &receipt, "hand back", &error);
     }
     lease.settled();
 }

@@ -23,7 +23,8 @@ pub struct ShutdownReport {
     pub settled: u64,
     /// Deliveries given back unhandled.
     pub handed_back: u64,
-    /// Deliveries neither settled nor given back in time: the server makes them again.
+    /// Deliveries neither settled nor given back, in vain or for want of time: the server makes
+    /// them again.
     pub abandoned: u64,
     /// Receives that were cut off.
     pub cancelled_polls: u64,
@@ -47,6 +48,8 @@ async fn run(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport 
     let stats = &consumption.stats;
     let settled = || stats.acked.get() + stats.retried.get() + stats.dead_lettered.get();
     let (settled_before, handed_before) = (settled(), stats.handed_back.get());
+    let given_up = || stats.abandoned.get() + stats.expired.get();
+    let (given_up_before, cancelled_before) = (given_up(), stats.cancelled_polls.get());
     tracing::info!(group = %consumption.role.group, ?grace, "consumer shuts down");
     consumption.draining.cancel();
     consumption.member.enter(Phase::Draining);
@@ -54,15 +57,16 @@ async fn run(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport 
     let report = |in_time| ShutdownReport {
         settled: settled() - settled_before,
         handed_back: stats.handed_back.get() - handed_before,
-        abandoned: u64::try_from(consumption.leases.open()).unwrap_or(u64::MAX),
-        cancelled_polls: stats.cancelled_polls.get(),
+        abandoned: given_up() - given_up_before
+            + u64::try_from(consumption.leases.open()).unwrap_or(u64::MAX),
+        cancelled_polls: stats.cancelled_polls.get() - cancelled_before,
         in_time,
     };
     let drained = async {
         consumption.polls.wait().await;
         consumption.leases.all_others_ended().await;
         let but_for_callers = ShutdownReport {
-            abandoned: 0,
+            abandoned: given_up() - given_up_before,
             ..report(true)
         };
         consumption.nearly_ended.send_replace(Some(but_for_callers));

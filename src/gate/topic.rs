@@ -73,7 +73,7 @@ pub(super) fn refusal<W>(topic: &str, open: &Open<W>, quarantined: &BTreeSet<End
     let names: Vec<_> = dead.map(|endpoints| endpoints.to_string()).collect();
     let names = names.join(", ");
     let context = format!(
-        "the route of topic {topic} names {names}, which did not answer the settings of this client"
+        "the route of topic {topic} names {names}, which did not accept the settings of this client"
     );
     match open.failed.values().next() {
         Some(error) => error.clone().context(context),

@@ -15,10 +15,17 @@ use crate::{
 #[rtype(result = "()")]
 pub(crate) struct Begin;
 
-/// From the consumer actor's timer, and after a process queue ended: ask for every assignment.
+/// From the consumer actor's timer: ask for every assignment.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct ScanAssignments;
+
+/// From the consumer actor's timer, after a process queue ended: ask for one assignment.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ScanTopic {
+    pub(crate) topic: Arc<str>,
+}
 
 /// From the consumer actor's query task: what a server answered.
 #[derive(Debug, Message)]
@@ -40,7 +47,9 @@ pub(crate) struct QueuePrepared {
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct QueueEnded {
-    pub(crate) key: QueueKey,
+    /// `None` for one that was dropped before.
+    pub(crate) key: Option<QueueKey>,
+    pub(crate) serial: u64,
     /// Why, if it was not meant to.
     pub(crate) failure: Option<String>,
 }

@@ -20,11 +20,14 @@
 //! | `HeartbeatAnswered` | its heartbeat task | session | |
 //! | `EndSession` | shutdown | session | |
 //! | `Begin` | the start | consumer | |
-//! | `ScanAssignments` | its timer, itself | consumer | |
+//! | `ScanAssignments` | its timer | consumer | |
+//! | `ScanTopic` | its timer | consumer | |
 //! | `AssignmentAnswered` | its query task | consumer | |
 //! | `QueuePrepared` | its gate task | consumer | |
 //! | `QueueEnded` | its watch task | consumer | |
-//! | `Received` | a receive loop | process queue | the loop may go on |
+//! | `Received` | a receive loop | process queue | |
+//! | `AwaitLane` | a receive loop | process queue | all is settled |
+//! | `TaskPanicked` | its tasks | process queue | |
 //! | `PermitGranted` | its waiting task | process queue | |
 //! | `LaneFree` | a handler's task | process queue | |
 //! | `LoopReport` | a receive loop | process queue | whether to go on |

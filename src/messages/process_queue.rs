@@ -5,14 +5,25 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::consume::Leased;
 
-/// From a receive loop of the queue: these came. Answered when the loop may go on: at once, or,
-/// where the queue is consumed in order, when all of them are settled.
+/// From a receive loop of the queue: these came.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Received {
     pub(crate) batch: Vec<Leased>,
     /// Whether they are to be handled one after the other.
     pub(crate) fifo: bool,
+}
+
+/// From a receive loop, where the queue is consumed in order: answered when all it has is settled.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct AwaitLane;
+
+/// From a task of the queue that panicked: without it the queue is of no use.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct TaskPanicked {
+    pub(crate) panic: String,
 }
 
 /// From the queue's waiter: one more handler may run.

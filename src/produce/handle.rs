@@ -53,7 +53,7 @@ impl Producer {
         self.0.publication.send(message).await
     }
 
-    /// Sends messages, many at a time, and returns a result for each in their order.
+    /// Sends messages, up to 256 at a time, and returns a result for each in their order.
     ///
     /// It waits for room in any case, and the time-out of each message counts from when it has
     /// it. Messages are not stored in their order.

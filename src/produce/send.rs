@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::select_all, stream::FuturesOrdered};
 use rocketmq_proto::v2 as pb;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::{Instant, sleep, timeout_at},
+};
 
 use tracing::Instrument;
 
@@ -22,6 +25,9 @@ use crate::{
     rpc::check,
 };
 
+/// Most messages that one call with many has in flight. More of them would be no faster, but wait
+/// at the server while their time runs, and a message whose time is over may be stored twice.
+const WINDOW: usize = 256;
 /// Between two tries of a route that could not be fetched.
 const ROUTE_DELAYS: Delays = Delays::doubling(Duration::from_millis(100), Duration::from_secs(1));
 /// An endpoint that does not answer within this time (or that of a request) is isolated.
@@ -57,17 +63,23 @@ impl Publication {
     /// gets its room.
     pub(super) async fn send_all(&self, messages: Vec<Message>) -> Vec<Result<SendReceipt>> {
         let mut results = Vec::with_capacity(messages.len());
+        let window = Semaphore::new(WINDOW);
         let mut sending = FuturesOrdered::new();
         for message in messages {
-            let room = self.in_flight.enter(message.body().len());
+            let bytes = message.body().len();
+            let room = async {
+                // Never closed.
+                let place = window.acquire().await.ok();
+                (place, self.in_flight.enter(bytes).await)
+            };
             tokio::pin!(room);
-            let room = loop {
+            let (place, room) = loop {
                 tokio::select! {
-                    room = &mut room => break room,
+                    entered = &mut room => break entered,
                     Some(sent) = sending.next() => results.push(sent),
                 }
             };
-            sending.push_back(self.begin(message, room));
+            sending.push_back(self.begin(message, room, place));
         }
         while let Some(sent) = sending.next().await {
             results.push(sent);
@@ -75,7 +87,12 @@ impl Publication {
         results
     }
 
-    async fn begin(&self, message: Message, room: Result<Room<'_>>) -> Result<SendReceipt> {
+    async fn begin(
+        &self,
+        message: Message,
+        room: Result<Room<'_>>,
+        _place: Option<SemaphorePermit<'_>>,
+    ) -> Result<SendReceipt> {
         let room = room.map_err(|error| self.explain(error))?;
         self.dispatch(message, room, Instant::now()).await
     }

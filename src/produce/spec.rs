@@ -58,7 +58,7 @@ impl ProducerSpec {
             options: Options {
                 max_attempts: 3,
                 send_timeout: Duration::from_secs(9),
-                max_in_flight: 4096,
+                max_in_flight: 1024,
                 max_in_flight_bytes: 64 * 1024 * 1024,
                 when_full: WhenFull::Wait,
                 validate_type: true,
@@ -105,7 +105,7 @@ impl ProducerBuilder {
         self
     }
 
-    /// Most messages in flight. Default: 4096.
+    /// Most messages in flight. Default: 1024.
     pub fn max_in_flight(mut self, messages: usize) -> Self {
         self.options.max_in_flight = messages;
         self

@@ -1,6 +1,7 @@
 //! How a push consumer consumes.
 
 use std::{
+    collections::BTreeSet,
     io::Write,
     sync::{
         Arc,
@@ -14,7 +15,7 @@ use rocketmq_actors::{
     PushConsumerBuilder, PushConsumerSpec,
 };
 
-use super::{GRACE, Kind, Seen, Server, millis, pb};
+use super::{GRACE, Kind, Seen, Server, Sight, millis, pb};
 
 fn spec(topic: &str, group: &str) -> PushConsumerBuilder {
     PushConsumerSpec::builder(group).subscribe(topic, Filter::any())
@@ -179,6 +180,8 @@ pub async fn a_failed_message_comes_again_as_the_next_attempt(server: &impl Serv
             .unwrap();
         assert_eq!(last.attempt, 2, "{last:?}");
     }
+    let ids: BTreeSet<_> = seen.all().into_iter().map(|sight| sight.id).collect();
+    assert_eq!(ids.len(), 10, "the same id in every delivery of a message");
 }
 
 pub async fn a_message_that_always_fails_ends_as_a_dead_letter(server: &impl Server) {
@@ -206,13 +209,21 @@ pub async fn a_dead_letter_outcome_moves_the_message_at_once(server: &impl Serve
     assert_eq!((seen.all().len(), stats.dead_lettered), (1, 1), "{stats:?}");
 }
 
-/// Waits for a dead letter of a group, read by a group with more retries than it has had.
+/// Waits for the one dead letter of a group.
 async fn dead_letter(server: &impl Server, group: &str, body: &str) {
+    let letters = dead_letters(server, group, 1).await;
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].body, body);
+}
+
+/// The dead letters of a group, once there are so many, read by a group with more retries than
+/// they have had.
+pub async fn dead_letters(server: &impl Server, group: &str, count: usize) -> Vec<Sight> {
     let reader = format!("{group}-letters");
     server.group(&reader, 100, false).await;
     let topic = format!("%DLQ%{group}");
     let letters = Seen::default();
-    // The server makes the topic with the first letter.
+    // The server makes the topic with the first letter, which may be a while.
     let consumer = loop {
         let noted = letters.clone();
         let spec = spec(&topic, &reader).handler(move |delivery: Delivery| {
@@ -225,10 +236,9 @@ async fn dead_letter(server: &impl Server, group: &str, body: &str) {
         }
         tokio::time::sleep(millis(500)).await;
     };
-    letters.until_bodies(1).await;
+    letters.until_bodies(count).await;
     end(consumer).await;
-    assert_eq!(letters.all()[0].body, body);
-    assert_eq!(letters.all().len(), 1);
+    letters.all()
 }
 
 struct Ledger(Seen);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rocketmq_actors::{Client, ClientConfigBuilder, Producer, ProducerSpec};
 
-pub use seen::Seen;
+pub use seen::{Seen, Sight};
 
 /// A message as it lies on the wire, for what no producer of ours would send.
 pub use rocketmq_embedded::proto as pb;

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 /// One handling.
 #[derive(Debug, Clone)]
 pub struct Sight {
+    pub id: String,
     pub body: String,
     pub attempt: u32,
     pub by: &'static str,
@@ -34,6 +35,7 @@ impl Seen {
 
     pub fn add_by(&self, delivery: &Delivery, by: &'static str) {
         let sight = Sight {
+            id: delivery.message_id().to_owned(),
             body: String::from_utf8_lossy(delivery.body()).into_owned(),
             attempt: delivery.attempt(),
             by,

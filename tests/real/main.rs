@@ -7,14 +7,20 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
+    unreachable_pub,
     reason = "tests"
 )]
 
+mod acceptance;
 mod behaviours;
 mod local;
 mod outages;
+mod processes;
 mod raw;
 mod server;
 #[path = "../behaviours/mod.rs"]
 mod shared;
+mod starting;
 mod support;
+mod worker;

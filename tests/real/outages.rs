@@ -1,5 +1,7 @@
 //! Outages of the server; these tests have it to themselves.
 
+mod restart;
+
 use std::time::Duration;
 
 use rocketmq_proto::v2 as pb;

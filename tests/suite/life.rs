@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rocketmq_actors::{Delivery, Filter, PushConsumer, PushConsumerSpec};
+use rocketmq_actors::{Delivery, Filter, ProducerSpec, PushConsumer, PushConsumerSpec};
 use rocketmq_embedded::{EmbeddedBroker, RequestBody, Rpc, TopicConfig, proto as pb};
 
 use super::harness::*;
@@ -18,25 +18,23 @@ async fn idle_consumer(broker: &EmbeddedBroker) -> PushConsumer {
     client(broker).start(spec).await.unwrap()
 }
 
-/// Calls by kind and node.
-fn traffic(broker: &EmbeddedBroker) -> BTreeMap<(String, usize), usize> {
-    let mut traffic = BTreeMap::new();
+/// Calls of one client by kind and node.
+type Traffic = BTreeMap<(String, usize), u64>;
+
+fn traffic(broker: &EmbeddedBroker, client_id: &str) -> Traffic {
+    let mut traffic = Traffic::new();
     for call in broker.record().calls() {
-        *traffic
-            .entry((format!("{:?}", call.rpc), call.node))
-            .or_default() += 1;
+        if call.client_id == client_id {
+            *traffic
+                .entry((format!("{:?}", call.rpc), call.node))
+                .or_default() += 1;
+        }
     }
     traffic
 }
 
-fn within(
-    traffic: &BTreeMap<(String, usize), usize>,
-    kind: &str,
-    node: usize,
-    least: u64,
-    most: u64,
-) {
-    let calls = traffic.get(&(kind.to_owned(), node)).copied().unwrap_or(0) as u64;
+fn within(traffic: &Traffic, kind: &str, node: usize, least: u64, most: u64) {
+    let calls = traffic.get(&(kind.to_owned(), node)).copied().unwrap_or(0);
     assert!(
         (least..=most).contains(&calls),
         "{kind} at {node}: {calls}, not {least} to {most}"
@@ -49,63 +47,32 @@ fn a_day_of_idling_costs_the_calls_of_the_traffic_table() {
         let broker = broker(|builder| builder.nodes(2)).await;
         broker.create_topic("t", TopicConfig::normal(4));
         let consumer = idle_consumer(&broker).await;
+        let spec = ProducerSpec::builder().topic("t").build().unwrap();
+        let producer = client(&broker).start(spec).await.unwrap();
         tokio::time::sleep(secs(DAY)).await;
-        let traffic = traffic(&broker);
+        let consuming = traffic(&broker, consumer.client_id());
+        let producing = traffic(&broker, producer.client_id());
         for node in 0..2 {
-            within(&traffic, "Heartbeat", node, DAY / 10 - 100, DAY / 10 + 1);
-            // One stream for the whole day, and the settings on it every five minutes.
-            within(&traffic, "Telemetry", node, DAY / 300 - 5, DAY / 300 + 2);
-            within(&traffic, "ReceiveMessage", node, DAY / 20 - 50, DAY / 19);
-            assert_eq!(broker.live(node).telemetry_streams, 1, "one stream a node");
-        }
-        within(&traffic, "QueryRoute", 0, DAY / 30 - 20, DAY / 30 + 2);
-        within(&traffic, "QueryRoute", 1, 0, 0);
-        within(&traffic, "QueryAssignment", 0, DAY / 5 - 200, DAY / 5 + 2);
-        assert_eq!(traffic.len(), 8, "and nothing else: {traffic:?}");
-        consumer.shutdown(secs(5)).await;
-    });
-}
-
-#[test]
-fn every_call_carries_the_headers_and_a_deadline() {
-    virtually(async {
-        let broker = broker(|builder| builder).await;
-        broker.create_topic("t", TopicConfig::normal(1));
-        store_numbered(&broker, "t", 3).await;
-        let consumer = idle_consumer(&broker).await;
-        broker.wait_for(|_| broker.acks().len() == 3).await;
-        tokio::time::sleep(secs(11)).await;
-        consumer.shutdown(secs(5)).await;
-        let record = broker.record();
-        let ours: Vec<_> = record
-            .calls()
-            .filter(|call| call.client_id == consumer.client_id())
-            .collect();
-        let mut ids = std::collections::BTreeSet::new();
-        for call in &ours {
-            let headers = &call.headers;
-            assert_eq!(headers.language, "RUST", "{call:?}");
-            assert_eq!(headers.protocol, "v2");
-            assert!(headers.version.as_str() > "5.0.3", "{call:?}");
-            assert_eq!(headers.namespace, "");
-            assert_eq!(headers.date_time.len(), 16, "{call:?}");
-            assert!(
-                headers.timeout.is_some_and(|timeout| timeout >= secs(3)),
-                "{call:?}"
+            for traffic in [&consuming, &producing] {
+                within(traffic, "Heartbeat", node, DAY / 10 - 100, DAY / 10 + 1);
+                // One stream for the whole day, and the settings on it every five minutes.
+                within(traffic, "Telemetry", node, DAY / 300 - 5, DAY / 300 + 2);
+            }
+            within(&consuming, "ReceiveMessage", node, DAY / 20 - 50, DAY / 19);
+            let live = broker.live(node);
+            assert_eq!(
+                (live.telemetry_streams, live.telemetry_streams_opened),
+                (2, 2)
             );
-            ids.insert((headers.request_id.clone(), call.rpc == Rpc::Telemetry));
         }
-        let telemetry = ours
-            .iter()
-            .filter(|call| call.rpc == Rpc::Telemetry)
-            .count();
-        assert!(
-            ids.len() > ours.len() - telemetry,
-            "every request has an id of its own"
-        );
-        let kinds: std::collections::BTreeSet<_> =
-            ours.iter().map(|call| format!("{:?}", call.rpc)).collect();
-        assert_eq!(kinds.len(), 7, "{kinds:?}");
+        for traffic in [&consuming, &producing] {
+            within(traffic, "QueryRoute", 0, DAY / 30 - 20, DAY / 30 + 2);
+        }
+        within(&consuming, "QueryAssignment", 0, DAY / 5 - 200, DAY / 5 + 2);
+        assert_eq!(consuming.len(), 8, "and nothing else: {consuming:?}");
+        assert_eq!(producing.len(), 5, "and nothing else: {producing:?}");
+        consumer.shutdown(secs(5)).await;
+        producer.shutdown(secs(5)).await;
     });
 }
 

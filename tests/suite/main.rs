@@ -19,7 +19,9 @@ mod health;
 mod life;
 mod producer;
 mod refusals;
+mod requests;
 mod secrets;
+mod settling;
 #[path = "../behaviours/mod.rs"]
 mod shared;
 #[cfg(feature = "tls")]

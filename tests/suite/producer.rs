@@ -120,6 +120,26 @@ fn many_messages_have_their_results_in_order_within_the_bound_in_flight() {
 }
 
 #[test]
+fn many_messages_at_once_do_not_wait_for_each_other_at_the_server() {
+    virtually(async {
+        let broker = with_topic(1).await;
+        let slow = Fault::on(Rpc::SendMessage).always().delay_reply(secs(1));
+        broker.fault(slow);
+        let producer = start(&broker, spec().topic("t")).await;
+        let began = Instant::now();
+        let all = producer.send_all((0..1024).map(|_| message("t", "x")));
+        let (results, in_flight) = tokio::join!(all, async {
+            tokio::time::sleep(millis(500)).await;
+            producer.stats().in_flight_messages
+        });
+        assert_eq!(in_flight, 256, "the bound of the producer is 1024");
+        assert_eq!(began.elapsed(), secs(4), "4 rounds of 256");
+        assert!(results.iter().all(Result::is_ok));
+        assert_eq!(producer.stats().retries, 0);
+    });
+}
+
+#[test]
 fn an_unknown_topic_is_one_clear_error_at_start_and_at_send() {
     virtually(async {
         let broker = with_topic(1).await;

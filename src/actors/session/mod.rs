@@ -2,6 +2,7 @@
 //! retirement.
 
 mod commands;
+mod heartbeat;
 mod life;
 mod reopen;
 mod stream;
@@ -21,25 +22,20 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use life::{SessionLife, SettingsApplied};
 
-use self::{commands::Reaction, reopen::Reopening};
+use self::{commands::Reaction, heartbeat::heartbeat, reopen::Reopening};
 use crate::{
     Error, ErrorKind, Result,
     member::Member,
     messages::{
         route::SessionAnswered,
         session::{
-            CommandReceived, EndSession, HeartbeatAnswered, Prepare, Reopen, SettingsLost,
-            SettingsOverdue, StreamEnd, StreamEnded, StreamOpened, SyncSettings,
+            CommandReceived, EndSession, Prepare, Reopen, SettingsLost, SettingsOverdue, StreamEnd,
+            StreamEnded, StreamOpened, SyncSettings,
         },
     },
     rpc::check,
     topology::{EventKind, Scope, Tasks},
 };
-
-/// Missed heartbeats in a row after which the connections are made anew.
-const MISSES: u32 = 2;
-/// Connections of one endpoint are made anew for missed heartbeats at most once in this time.
-const COOL_DOWN: Duration = Duration::from_secs(30);
 
 /// What a session is, unchanged over restarts.
 #[derive(Debug, Clone)]
@@ -265,43 +261,6 @@ impl SessionActor {
             reason: why.to_owned(),
         });
     }
-
-    /// Makes the connections anew, unless that happened a moment ago.
-    fn rebuild(&mut self) {
-        let now = Instant::now();
-        let recent = self
-            .state
-            .rebuilt
-            .is_some_and(|at| now.duration_since(at) < COOL_DOWN);
-        if !recent {
-            self.state.rebuilt = Some(now);
-            self.state.misses = 0;
-            self.distrust("its connections are made anew");
-            // Closes the stream, whose end opens the next one over a new connection.
-            self.spec
-                .member
-                .rpc
-                .pool()
-                .discard(self.spec.life.endpoints());
-        }
-    }
-}
-
-/// One heartbeat, if the endpoint is part of a committed route.
-async fn heartbeat(member: Arc<Member>, life: Arc<SessionLife>, session: Addr<SessionActor>) {
-    let generation = life.generation();
-    if !life.is_ready() || !member.sessions.is_wanted(life.endpoints()) {
-        return;
-    }
-    let request = member.role.heartbeat();
-    let timeout = member.rpc.timeout();
-    let answer = member
-        .rpc
-        .heartbeat(life.endpoints(), request, timeout)
-        .await
-        .map(drop);
-    // Lost only with the actor, whose next generation beats anew.
-    let _ = session.send(HeartbeatAnswered { generation, answer }).await;
 }
 
 impl Actor for SessionActor {
@@ -462,30 +421,6 @@ impl Handler<SyncSettings> for SessionActor {
         if self.is_open() {
             self.state.changed = false;
             self.write(stream::settings_command(&self.spec.member));
-        }
-    }
-}
-
-impl Handler<HeartbeatAnswered> for SessionActor {
-    type Result = ();
-
-    fn handle(&mut self, message: HeartbeatAnswered, ctx: &mut Self::Context) {
-        let endpoint = self.spec.life.endpoints().clone();
-        let Err(error) = message.answer else {
-            self.state.misses = 0;
-            self.spec.member.isolation.rejoin(&endpoint);
-            return;
-        };
-        tracing::debug!(%endpoint, %error, "heartbeat failed");
-        if error.server_code() == Some(pb::Code::UnrecognizedClientType as i32) {
-            ctx.notify(SettingsLost {
-                generation: message.generation,
-            });
-        } else if is_connection_loss(error.kind()) {
-            self.state.misses += 1;
-            if self.state.misses >= MISSES {
-                self.rebuild();
-            }
         }
     }
 }
