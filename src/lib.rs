@@ -26,6 +26,7 @@ mod consume;
 mod environment;
 mod error;
 mod gate;
+mod health;
 mod member;
 mod messages;
 mod model;
@@ -47,6 +48,7 @@ pub use consume::{
 };
 pub use environment::{Connector, Io, SystemClock, WallClock};
 pub use error::{Error, ErrorKind, Result};
+pub use health::{Health, Reason};
 pub use messages::producer::SendMessage;
 pub use model::{
     Address, Credentials, CredentialsProvider, Endpoints, Filter, Message, MessageBuilder,
@@ -57,7 +59,7 @@ pub use produce::{
     WhenFull,
 };
 pub use topology::{
-    Backoff, ChildRef, ChildSpec, ChildState, Exit, Intensity, LifeEvent, LifeEventKind, Liveness,
+    Backoff, ChildRef, ChildSpec, ChildState, Event, EventKind, Exit, Intensity, Liveness,
     MemberRef, MemberReport, Ping, Place, Restart, Scope, Stop, StopReport, Strategy, Topology,
     TopologyHandle, TreeNode,
 };

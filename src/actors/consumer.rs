@@ -15,7 +15,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::process_queue::{ProcessQueueActor, QueueSpec};
 use crate::{
     Error, ErrorKind, Result,
-    consume::{Consumption, Receiver, RunningQueue, Subscription, settle},
+    consume::{Consumption, Receiver, RunningQueue, Subscription, settle, watch_freshness},
     member::get_route,
     messages::{
         consumer::{
@@ -30,7 +30,7 @@ use crate::{
         queue::{MessageQueue, QueueKey},
         route::Route,
     },
-    topology::{Exit, Restart, Scope, Tasks, panic_text, supervise},
+    topology::{EventKind, Exit, Restart, Scope, Tasks, panic_text, supervise},
 };
 
 /// Deliveries handed back at once.
@@ -107,10 +107,11 @@ impl ConsumerActor {
         if assignments.is_empty() && !running.is_empty() {
             tracing::warn!(group = %self.consumption.role.group, %topic, "nothing is assigned");
         }
-        self.state.assigned.retain(|key| key.topic != *topic);
-        self.state
-            .assigned
-            .extend(assignments.queues().map(MessageQueue::key));
+        self.note_assigned(topic, assignments);
+        if self.state.assigned.is_empty() {
+            // There is nothing to receive from.
+            self.consumption.freshness.renew(&self.consumption.member);
+        }
         let changes = assignments.changes_from(&running);
         let in_order = self.consumption.role.consuming.load().fifo;
         for key in changes.stopped {
@@ -128,6 +129,23 @@ impl ConsumerActor {
         self.consumption
             .routes
             .do_send(AssignedEndpoints { endpoints });
+    }
+
+    fn note_assigned(&mut self, topic: &Arc<str>, assignments: &Assignments) {
+        let assigned = std::mem::take(&mut self.state.assigned);
+        let (before, others): (BTreeSet<_>, BTreeSet<_>) =
+            assigned.into_iter().partition(|key| key.topic == *topic);
+        let now: BTreeSet<_> = assignments.queues().map(MessageQueue::key).collect();
+        if before != now {
+            self.consumption
+                .member
+                .report(EventKind::AssignmentChanged {
+                    topic: topic.clone(),
+                    gained: now.difference(&before).count(),
+                    lost: before.difference(&now).count(),
+                });
+        }
+        self.state.assigned = &others | &now;
     }
 
     /// The endpoints of an assignment pass the same gate as those of a route.
@@ -259,6 +277,10 @@ impl Actor for ConsumerActor {
     fn started(&mut self, ctx: &mut Self::Context) {
         let consumption = self.consumption.clone();
         self.state.tasks.spawn(settle_returned(consumption.clone()));
+        let watched = consumption.clone();
+        self.state
+            .tasks
+            .spawn(async move { watch_freshness(&watched).await });
         let statistics = consumption.member.config.intervals.statistics;
         self.state
             .tasks

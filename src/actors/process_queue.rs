@@ -258,7 +258,7 @@ async fn next_turn(consumption: &Consumption, delay: Duration) -> Option<OwnedSe
     consumption.handlers.clone().acquire_owned().await.ok()
 }
 
-async fn run_handler(consumption: &Consumption, delivery: Delivery) -> Outcome {
+async fn run_handler(consumption: &Arc<Consumption>, delivery: Delivery) -> Outcome {
     let span = tracing::info_span!(
         "process",
         messaging.system = "rocketmq",
@@ -268,7 +268,8 @@ async fn run_handler(consumption: &Consumption, delivery: Delivery) -> Outcome {
         messaging.message.id = delivery.message_id(),
         messaging.rocketmq.message.delivery_attempt = delivery.attempt(),
     );
-    let outcome = consumption.handler.run(delivery).instrument(span).await;
+    let run = consumption.handler.run(consumption, delivery);
+    let outcome = run.instrument(span).await;
     let stats = &consumption.stats;
     match &outcome {
         Outcome::Ack => stats.handled.one(),

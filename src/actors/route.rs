@@ -26,7 +26,7 @@ use crate::{
         session::Prepare,
     },
     model::{Endpoints, route::Route},
-    topology::{Restart, Scope, Tasks, supervise},
+    topology::{EventKind, Restart, Scope, Tasks, supervise},
 };
 
 /// The first refresh of the routes comes so long after the start (or a restart).
@@ -51,6 +51,8 @@ struct State {
     fetching: BTreeSet<Arc<str>>,
     waiting: BTreeMap<Arc<str>, Vec<Caller>>,
     assigned: BTreeSet<Endpoints>,
+    /// Whose quarantine was reported.
+    quarantined: BTreeSet<Endpoints>,
     tasks: Tasks,
 }
 
@@ -61,6 +63,7 @@ impl State {
             fetching: BTreeSet::new(),
             waiting: BTreeMap::new(),
             assigned: BTreeSet::new(),
+            quarantined: BTreeSet::new(),
             tasks: scope.tasks(),
         }
     }
@@ -127,6 +130,15 @@ impl RouteActor {
             }
         }
         self.publish_wanted();
+        self.report_quarantined();
+    }
+
+    fn report_quarantined(&mut self) {
+        let now = self.state.gate.quarantined();
+        for endpoint in now.difference(&self.state.quarantined).cloned() {
+            self.member.report(EventKind::Quarantined { endpoint });
+        }
+        self.state.quarantined.clone_from(now);
     }
 
     /// Asks a session, and passes its answer on to the gate.
@@ -179,6 +191,11 @@ impl RouteActor {
             .isolation
             .retain(|endpoints| table.contains(endpoints));
         self.member.routes.store(Arc::new(table));
+        self.member.review();
+        self.member.report(EventKind::RouteCommitted {
+            topic: route.topic.clone(),
+            queues: route.queues.len(),
+        });
         self.member.publish(&RouteUpdated { route });
     }
 
@@ -225,6 +242,7 @@ impl RouteActor {
         wanted.extend(self.member.routes.load().endpoints().iter().cloned());
         wanted.extend(self.state.assigned.iter().cloned());
         self.member.sessions.want(wanted);
+        self.member.review();
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Host {
     pub(crate) io: Place,
     pub(crate) data: Place,
     pub(crate) pool: Arc<ChannelPool>,
+    /// Of the thread of control actors and connections.
+    pub(crate) runtime: Handle,
     _stop: DropGuard,
 }
 
@@ -40,12 +42,13 @@ impl Host {
         let runtime = Handle::try_current()
             .map_err(|error| Error::invalid("no tokio runtime runs here").caused_by(error))?;
         let stop = CancellationToken::new();
-        let pool = channels(config, runtime);
+        let pool = channels(config, runtime.clone());
         tokio::task::spawn_local(clear_idle(pool.clone(), config.clone(), stop.clone()));
         Ok(Self {
             io: Place::Here,
             data: Place::Here,
             pool,
+            runtime,
             _stop: stop.drop_guard(),
         })
     }
@@ -66,6 +69,7 @@ impl Host {
             io: Place::Arbiter(io),
             data: Place::Arbiter(data),
             pool,
+            runtime,
             _stop: stop.drop_guard(),
         })
     }

@@ -102,10 +102,12 @@ impl<S: sealed::Start> Startable for S {}
 pub(crate) mod sealed {
     use std::{future::Future, sync::Arc, time::Duration};
 
+    use tokio::sync::watch;
+
     use super::Host;
     use crate::{
-        ClientConfig, Error, Result,
-        topology::{Label, MemberReport},
+        ClientConfig, Error, Health, Result,
+        topology::{Feed, Label, MemberReport},
     };
 
     /// What a start needs of its client.
@@ -136,6 +138,12 @@ pub(crate) mod sealed {
 
         /// Shuts it down; when it is shut down already, tells the report again.
         fn shutdown(&self, grace: Duration) -> impl Future<Output = MemberReport> + Send;
+
+        /// How it is.
+        fn health(&self) -> watch::Receiver<Health>;
+
+        /// What happens in it from now on.
+        fn feed(&self) -> Feed;
 
         /// Lets it end without waiting for anything, unless it is being shut down.
         fn abandon(&self);

@@ -6,12 +6,12 @@ use std::{
 };
 
 use actix::Addr;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    DeliveryHandler, ShutdownReport, budget::Budget, lease::Leases, queues::Queues,
-    settings::ConsumerRole, stats::Stats,
+    DeliveryHandler, ShutdownReport, budget::Budget, freshness::Freshness, lease::Leases,
+    queues::Queues, settings::ConsumerRole, stats::Stats,
 };
 use crate::{
     Result,
@@ -32,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) receives_per_queue: usize,
     /// How long polls in flight are waited for at shutdown.
     pub(crate) poll_grace: Duration,
+    /// How long without a receive that succeeds it still counts as ready.
+    pub(crate) unready_after: Duration,
 }
 
 /// One push consumer: what its actors share.
@@ -47,11 +49,14 @@ pub(crate) struct Consumption {
     /// Permits to run a handler.
     pub(crate) handlers: Arc<Semaphore>,
     pub(crate) stats: Stats,
+    pub(crate) freshness: Freshness,
     /// Cancelled when no more messages are wanted.
     pub(crate) draining: CancellationToken,
     /// Has a token of each receive loop.
     pub(crate) polls: TaskTracker,
     pub(super) ending: Ending<ShutdownReport>,
+    /// During a shutdown, the report when all is over but for handlers that wait for it.
+    pub(super) nearly_ended: watch::Sender<Option<ShutdownReport>>,
     /// Whether scans have begun, so that a restart goes on with them.
     pub(crate) begun: AtomicBool,
     queues: Mutex<Queues>,
@@ -72,9 +77,11 @@ impl Consumption {
             leases: Arc::default(),
             handlers: Arc::new(Semaphore::new(options.concurrency)),
             stats: Stats::default(),
+            freshness: Freshness::new(options.unready_after),
             draining: CancellationToken::new(),
             polls: TaskTracker::new(),
             ending: Ending::default(),
+            nearly_ended: watch::Sender::new(None),
             begun: AtomicBool::new(false),
             queues: Mutex::default(),
             options,

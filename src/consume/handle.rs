@@ -2,8 +2,17 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{ShutdownReport, consumption::Consumption, shutdown::abandon};
-use crate::{Error, MemberReport, client::sealed::Running};
+use actix::Recipient;
+use futures::Stream;
+use tokio::sync::watch;
+
+use super::{
+    ShutdownReport,
+    consumption::Consumption,
+    handling::is_handler_of,
+    shutdown::{abandon, shutdown_by_handler},
+};
+use crate::{Error, Event, Health, MemberReport, client::sealed::Running, topology::Feed};
 
 /// A running push consumer. Cheap to clone, usable from any thread.
 ///
@@ -37,16 +46,43 @@ impl PushConsumer {
     /// did, gives back what has not started, and takes leave of the servers. Returns within
     /// `grace` and a second, whatever the servers do.
     ///
-    /// Called from inside a handler it waits for that handler, so `grace` runs out. Calling it
-    /// again gives the same report. Cancel safe: the shutdown goes on.
+    /// Called by a handler of this consumer, as async closures can, it does not wait for that
+    /// handler: it returns when all others have ended, then the handler finishes, its delivery is
+    /// settled, and the consumer ends. Tasks that a handler spawned, and handlers that are actors,
+    /// are not recognised: such an actor should answer first, and have the shutdown run by
+    /// something it spawns, or `grace` runs out.
+    ///
+    /// Calling it again gives the same report. Cancel safe: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
-        self.0.consumption.ending.end(grace).await
+        let consumption = &self.0.consumption;
+        if is_handler_of(consumption) {
+            shutdown_by_handler(consumption, grace).await
+        } else {
+            consumption.ending.end(grace).await
+        }
     }
 
     /// Waits until the consumer has failed for good, because a part of it failed more often than
     /// its restart policy allows. Never ends after a shutdown. Cancel safe.
     pub async fn failed(&self) -> Error {
         self.0.consumption.member.failed().await
+    }
+
+    /// How it is: the value now, and a wake-up for each change. It lives on after the shutdown.
+    #[must_use]
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.0.consumption.member.health()
+    }
+
+    /// Everything that happens in it from now on. One who reads slower than it happens misses the
+    /// oldest beyond 256. It ends when the last handle is dropped and it is shut down.
+    pub fn events(&self) -> impl Stream<Item = Event> + Send + Unpin + 'static {
+        self.0.consumption.member.events.stream()
+    }
+
+    /// Tells an actor the same, one at a time, until it is gone.
+    pub fn events_to(&self, listener: Recipient<Event>) {
+        self.0.consumption.member.tell_events(listener);
     }
 
     /// What happened since the start.
@@ -103,6 +139,14 @@ impl Running for PushConsumer {
 
     async fn shutdown(&self, grace: Duration) -> MemberReport {
         MemberReport::Consumer(self.shutdown(grace).await)
+    }
+
+    fn health(&self) -> watch::Receiver<Health> {
+        self.health()
+    }
+
+    fn feed(&self) -> Feed {
+        self.0.consumption.member.feed()
     }
 
     fn abandon(&self) {

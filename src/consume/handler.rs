@@ -2,11 +2,14 @@
 
 use std::{fmt, future::Future, panic::AssertUnwindSafe, sync::Arc};
 
-use actix::{Actor, Context, Handler, MailboxError, Message, Recipient};
+use actix::{Actor, Context, Handler, MailboxError, Message, Recipient, SyncContext};
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 
-use super::{Codec, Delivery, IntoOutcome, Outcome, Raw};
+use super::{
+    Codec, Delivery, IntoOutcome, Outcome, Raw, consumption::Consumption, handling::handling,
+    sync_pool::SyncPool,
+};
 use crate::topology::{ChildRef, Label};
 
 /// A delivery on its way to an actor: actors that are handlers implement
@@ -50,6 +53,34 @@ impl DeliveryHandler {
         Self::decoding(codec, move |deliver| recipient.send(deliver))
     }
 
+    /// A pool of threads for work that blocks, with an actor made by `make` on each, which takes
+    /// payloads decoded by `codec`. At least one thread.
+    ///
+    /// Unlike with a `SyncArbiter` of your own, a panic costs no thread for good: the delivery
+    /// failed and comes again, the event
+    /// [`HandlerThreadLost`](crate::EventKind::HandlerThreadLost) is raised, and `make` makes
+    /// the actor of another thread, after 100 ms to 10 s if that happens again and again.
+    /// Deliveries wait meanwhile; none is failed for the want of a thread.
+    ///
+    /// The threads are made when they are needed and end with the last clone of this and of the
+    /// specs and consumers that have it.
+    pub fn sync_pool<A, T, C>(
+        threads: usize,
+        codec: C,
+        make: impl Fn() -> A + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: Actor<Context = SyncContext<A>> + Handler<Deliver<T>>,
+        T: Send + 'static,
+        C: Codec<T>,
+    {
+        let pool = Arc::new(SyncPool::new(threads, make));
+        Self::decoding(codec, move |deliver| {
+            let pool = pool.clone();
+            async move { Ok(pool.handle(deliver).await) }
+        })
+    }
+
     fn decoding<T: 'static, C, Asked>(
         codec: C,
         ask: impl Fn(Deliver<T>) -> Asked + Send + Sync + 'static,
@@ -82,11 +113,10 @@ impl DeliveryHandler {
         self.child.clone()
     }
 
-    /// Runs the handler; a panic of it is a failed delivery.
-    pub(crate) async fn run(&self, delivery: Delivery) -> Outcome {
-        let handled = AssertUnwindSafe(async { (self.handle)(delivery).await })
-            .catch_unwind()
-            .await;
+    /// Runs the handler as one of a consumer; a panic of it is a failed delivery.
+    pub(crate) async fn run(&self, consumption: &Arc<Consumption>, delivery: Delivery) -> Outcome {
+        let handler = AssertUnwindSafe(async { (self.handle)(delivery).await }).catch_unwind();
+        let handled = handling(consumption, handler).await;
         handled.unwrap_or_else(|panic| {
             let panic = crate::topology::panic_text(panic.as_ref());
             tracing::warn!(panic, "handler panicked");

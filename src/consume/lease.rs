@@ -105,6 +105,8 @@ pub(crate) struct Leases {
     open: AtomicUsize,
     returned: Mutex<Vec<Returned>>,
     changed: Notify,
+    /// Handlers that wait for the shutdown of their own consumer.
+    callers: AtomicUsize,
 }
 
 impl Leases {
@@ -151,13 +153,30 @@ impl Leases {
         self.changed.notify_waiters();
     }
 
+    /// Counts a handler that waits for the end of its own consumer, until dropped.
+    pub(super) fn caller(&self) -> Caller<'_> {
+        self.callers.fetch_add(1, Ordering::AcqRel);
+        self.changed.notify_waiters();
+        Caller(self)
+    }
+
     /// Waits until every lease is settled or given back. Cancel safe.
     pub(crate) async fn all_ended(&self) {
+        self.until(|| self.open() == 0).await;
+    }
+
+    /// The same but for those of handlers that wait for this very thing.
+    pub(super) async fn all_others_ended(&self) {
+        self.until(|| self.open() <= self.callers.load(Ordering::Acquire))
+            .await;
+    }
+
+    async fn until(&self, reached: impl Fn() -> bool) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.open() == 0 {
+            if reached() {
                 return;
             }
             changed.await;
@@ -171,6 +190,16 @@ impl Leases {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Returned>> {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See [`Leases::caller`].
+#[derive(Debug)]
+pub(super) struct Caller<'a>(&'a Leases);
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.0.callers.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -5,8 +5,10 @@ mod budget;
 mod codec;
 mod consumption;
 mod delivery;
+mod freshness;
 mod handle;
 mod handler;
+mod handling;
 mod lease;
 mod outcome;
 mod pace;
@@ -19,6 +21,7 @@ mod shutdown;
 mod spec;
 mod start;
 mod stats;
+mod sync_pool;
 
 pub use codec::{Codec, Raw, Text};
 pub use delivery::Delivery;
@@ -30,6 +33,7 @@ pub use spec::{PushConsumerBuilder, PushConsumerSpec};
 
 pub(crate) use acks::Acks;
 pub(crate) use consumption::Consumption;
+pub(crate) use freshness::watch_freshness;
 pub(crate) use lease::Lease;
 pub(crate) use queues::RunningQueue;
 pub(crate) use receive::{Leased, Receiver};

@@ -109,6 +109,9 @@ async fn receive(
         let _ = queue.send(Received { batch, fifo }).await;
     };
     let reception = receiver.receive(attempt_id, consuming, hurry, sink).await;
+    if reception.error.is_none() || reception.messages > 0 {
+        receiver.consumption.freshness.renew(member);
+    }
     if let Some(error) = &reception.error {
         tracing::debug!(topic = %receiver.queue.topic, %error, "receive failed");
         if let Some(session) = session

@@ -69,6 +69,11 @@ impl ConsumerRole {
 }
 
 impl Role for ConsumerRole {
+    fn topics(&self) -> Vec<Arc<str>> {
+        let topic = |subscription: &Subscription| subscription.topic.clone();
+        self.subscriptions.iter().map(topic).collect()
+    }
+
     fn settings(&self) -> pb::Settings {
         let entry = |subscription: &Subscription| pb::SubscriptionEntry {
             topic: Some(self.resource(&subscription.topic)),

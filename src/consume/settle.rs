@@ -15,6 +15,7 @@ use crate::{
         delays::{Delays, DelaysState},
         time,
     },
+    topology::EventKind,
 };
 
 /// Waits between the tries of one settle call.
@@ -125,6 +126,11 @@ pub(crate) async fn dead_letter(consumption: &Arc<Consumption>, mut lease: Lease
         let (topic, message_id) = (&receipt.topic, &receipt.message_id);
         let group = &consumption.role.group;
         tracing::warn!(%group, %topic, message_id, reason, "message dead-lettered");
+        member.report(EventKind::DeadLettered {
+            topic: topic.clone(),
+            message_id: message_id.clone(),
+            reason: reason.to_owned(),
+        });
     }
     lease.settled();
 }

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::consumption::Consumption;
-use crate::topology::Stop;
+use crate::{
+    member::Phase,
+    topology::{EventKind, MemberReport, Stop},
+};
 
 /// After the grace, giving back and taking leave may take this long together.
 const LAST_STEPS: Duration = Duration::from_millis(900);
@@ -33,6 +36,10 @@ pub struct ShutdownReport {
 pub(super) async fn closer(consumption: Arc<Consumption>) {
     let grace = consumption.ending.wanted(&consumption.member).await;
     let report = run(&consumption, grace).await;
+    consumption.member.enter(Phase::Stopped);
+    consumption.member.report(EventKind::Drained {
+        report: MemberReport::Consumer(report.clone()),
+    });
     consumption.ending.ended(report);
 }
 
@@ -45,9 +52,24 @@ async fn run(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport 
     let (given_up_before, cancelled_before) = (given_up(), stats.cancelled_polls.get());
     tracing::info!(group = %consumption.role.group, ?grace, "consumer shuts down");
     consumption.draining.cancel();
+    consumption.member.enter(Phase::Draining);
     consumption.polls.close();
+    let report = |in_time| ShutdownReport {
+        settled: settled() - settled_before,
+        handed_back: stats.handed_back.get() - handed_before,
+        abandoned: given_up() - given_up_before
+            + u64::try_from(consumption.leases.open()).unwrap_or(u64::MAX),
+        cancelled_polls: stats.cancelled_polls.get() - cancelled_before,
+        in_time,
+    };
     let drained = async {
         consumption.polls.wait().await;
+        consumption.leases.all_others_ended().await;
+        let but_for_callers = ShutdownReport {
+            abandoned: given_up() - given_up_before,
+            ..report(true)
+        };
+        consumption.nearly_ended.send_replace(Some(but_for_callers));
         consumption.leases.all_ended().await;
     };
     let in_time = tokio::time::timeout_at(deadline, drained).await.is_ok();
@@ -56,16 +78,24 @@ async fn run(consumption: &Arc<Consumption>, grace: Duration) -> ShutdownReport 
     // The handlers that were cut off have dropped their deliveries, which go back now.
     let _ = tokio::time::timeout(GIVING_BACK, consumption.leases.all_ended()).await;
     consumption.member.leave(last).await;
-    let report = ShutdownReport {
-        settled: settled() - settled_before,
-        handed_back: stats.handed_back.get() - handed_before,
-        abandoned: given_up() - given_up_before
-            + u64::try_from(consumption.leases.open()).unwrap_or(u64::MAX),
-        cancelled_polls: stats.cancelled_polls.get() - cancelled_before,
-        in_time,
-    };
+    let report = report(in_time);
     tracing::info!(group = %consumption.role.group, ?report, "consumer is shut down");
     report
+}
+
+/// The shutdown as a handler of the consumer asks for it: waits for everything but that handler.
+pub(super) async fn shutdown_by_handler(
+    consumption: &Consumption,
+    grace: Duration,
+) -> ShutdownReport {
+    let _caller = consumption.leases.caller();
+    consumption.ending.want(grace);
+    let mut report = consumption.nearly_ended.subscribe();
+    // When the time is over this handler is dropped, and nobody gets an answer.
+    let told = report.wait_for(Option::is_some).await;
+    told.ok()
+        .and_then(|report| report.clone())
+        .unwrap_or_default()
 }
 
 async fn stop_queues(consumption: &Consumption) {

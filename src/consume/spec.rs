@@ -57,6 +57,7 @@ impl PushConsumerSpec {
                 max_cached_bytes: 64 * 1024 * 1024,
                 receives_per_queue: 4,
                 poll_grace: Duration::from_secs(1),
+                unready_after: Duration::from_secs(60),
             },
             handler: None,
         }
@@ -121,6 +122,15 @@ impl PushConsumerBuilder {
         self
     }
 
+    /// How long the consumer still counts as ready, see [`Health`](crate::Health), when no receive
+    /// succeeds. One that brings no message is a success, and a full cache, or no queue being
+    /// assigned, is no failure. Default: 60 s. It should be more than three long polls, which the
+    /// server lets take up to 20 s each.
+    pub fn unready_after(mut self, limit: Duration) -> Self {
+        self.options.unready_after = limit;
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -152,6 +162,7 @@ impl PushConsumerBuilder {
             return Err(Error::invalid("concurrency is too large"));
         }
         check_duration("poll_grace", self.options.poll_grace)?;
+        check_duration("unready_after", self.options.unready_after)?;
         let subscription = |(topic, filter): (String, Filter)| Subscription {
             topic: topic.into(),
             filter,

@@ -10,7 +10,7 @@ use crate::{
     Result,
     actors::{ConsumerActor, RouteActor},
     client::sealed::{Context, Start},
-    member::{Member, fetch_routes},
+    member::{Member, Phase, fetch_routes},
     messages::consumer::Begin,
     topology::{Label, supervise},
 };
@@ -60,6 +60,7 @@ impl Start for PushConsumerSpec {
             return Err(error);
         }
         consumer.addr.do_send(Begin);
+        member.enter(Phase::Running);
         Ok(handle)
     }
 }

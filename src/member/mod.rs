@@ -1,5 +1,6 @@
 //! What the actors of one producer or consumer share.
 
+mod condition;
 mod ending;
 mod isolation;
 mod leave;
@@ -19,11 +20,13 @@ use arc_swap::ArcSwap;
 use rocketmq_proto::v2 as pb;
 use tokio::sync::watch;
 
+pub(crate) use condition::Phase;
 pub(crate) use ending::Ending;
 pub(crate) use isolation::Isolation;
 pub(crate) use routes::{fetch_routes, get_route};
 pub(crate) use sessions::{Session, Sessions};
 
+use self::condition::Condition;
 use crate::{
     Error, ErrorKind, Result,
     actors::RouteActor,
@@ -33,7 +36,7 @@ use crate::{
     messages::route::{PrepareEndpoints, RouteUpdated},
     model::{Endpoints, client_id::client_id},
     rpc::{Headers, Rpc, host_name},
-    topology::{ChildControl, ChildPolicy, Exit, LiveCounts},
+    topology::{ChildControl, ChildPolicy, Event, EventKind, Events, Exit, Feed, LiveCounts, tell},
 };
 
 /// What a producer and a consumer tell a server of themselves, and what they make of its answer.
@@ -42,6 +45,8 @@ pub(crate) trait Role: fmt::Debug + Send + Sync {
     fn settings(&self) -> pb::Settings;
     /// Takes the server's settings: what is bad or missing leaves what was, with a warning.
     fn apply(&self, settings: &pb::Settings);
+    /// The topics it cannot do without.
+    fn topics(&self) -> Vec<Arc<str>>;
     fn heartbeat(&self) -> pb::HeartbeatRequest;
     fn termination(&self) -> pb::NotifyClientTerminationRequest;
 }
@@ -60,10 +65,12 @@ pub(crate) struct Member {
     pub(crate) sessions: Sessions,
     pub(crate) isolation: Isolation,
     pub(crate) live: LiveCounts,
+    pub(crate) events: Events,
     subscribers: Mutex<Vec<Recipient<RouteUpdated>>>,
     /// The actors that exist once: routes, and consumer or producer.
     children: Mutex<Vec<ChildControl>>,
     failure: watch::Sender<Option<Error>>,
+    condition: Condition,
 }
 
 impl Member {
@@ -97,9 +104,11 @@ impl Member {
             sessions: Sessions::default(),
             isolation: Isolation::default(),
             live: LiveCounts::default(),
+            events: Events::default(),
             subscribers: Mutex::default(),
             children: Mutex::default(),
             failure: watch::Sender::new(None),
+            condition: Condition::default(),
         }))
     }
 
@@ -131,9 +140,28 @@ impl Member {
     pub(crate) fn child_policy(&self) -> ChildPolicy {
         ChildPolicy {
             live: self.live.clone(),
+            events: self.events.clone(),
             rng: self.config.environment.rng(),
             ..ChildPolicy::default()
         }
+    }
+
+    /// Reports something that happened to the member.
+    pub(crate) fn report(&self, kind: EventKind) {
+        self.events.emit(&self.path, kind);
+    }
+
+    /// Tells an actor all events from now on.
+    pub(crate) fn tell_events(&self, listener: Recipient<Event>) {
+        let events = self.events.subscribe();
+        self.host
+            .runtime
+            .spawn(tell(self.path.clone(), events, listener));
+    }
+
+    /// All events from now on, for a tree.
+    pub(crate) fn feed(&self) -> Feed {
+        Feed::new(self.path.clone(), &self.events)
     }
 
     /// Keeps a child's control, and fails the member when the child gives up.
@@ -157,6 +185,7 @@ impl Member {
         tracing::error!(member = %self.path, child = path, %exit, "gave up");
         let error = Error::new(ErrorKind::GaveUp, format!("{path}: {exit}")).definitely();
         self.failure.send_replace(Some(error));
+        self.review();
     }
 
     /// The error the member failed with for good, if it did.

@@ -91,6 +91,11 @@ impl Sessions {
         self.wanted.store(Arc::new(endpoints));
     }
 
+    /// The endpoints that routes or assignments name.
+    pub(crate) fn wanted(&self) -> Arc<BTreeSet<Endpoints>> {
+        self.wanted.load_full()
+    }
+
     pub(crate) fn is_wanted(&self, endpoints: &Endpoints) -> bool {
         self.wanted.load().contains(endpoints)
     }

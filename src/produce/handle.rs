@@ -3,11 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use actix::{Addr, Recipient};
+use futures::Stream;
+use tokio::sync::watch;
 
 use super::{ProducerShutdownReport, SendReceipt, publication::Publication, shutdown::abandon};
 use crate::{
-    Error, MemberReport, Message, Result, actors::ProducerActor, client::sealed::Running,
-    messages::producer::SendMessage,
+    Error, Event, Health, MemberReport, Message, Result, actors::ProducerActor,
+    client::sealed::Running, messages::producer::SendMessage, topology::Feed,
 };
 
 /// A running producer. Cheap to clone, usable from any thread.
@@ -87,6 +89,23 @@ impl Producer {
         self.0.publication.member.failed().await
     }
 
+    /// How it is: the value now, and a wake-up for each change. It lives on after the shutdown.
+    #[must_use]
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.0.publication.member.health()
+    }
+
+    /// Everything that happens in it from now on. One who reads slower than it happens misses the
+    /// oldest beyond 256. It ends when the last handle is dropped and it is shut down.
+    pub fn events(&self) -> impl Stream<Item = Event> + Send + Unpin + 'static {
+        self.0.publication.member.events.stream()
+    }
+
+    /// Tells an actor the same, one at a time, until it is gone.
+    pub fn events_to(&self, listener: Recipient<Event>) {
+        self.0.publication.member.tell_events(listener);
+    }
+
     /// What happened since the start.
     #[must_use]
     pub fn stats(&self) -> ProducerStats {
@@ -126,6 +145,14 @@ impl Running for Producer {
 
     async fn shutdown(&self, grace: Duration) -> MemberReport {
         MemberReport::Producer(self.shutdown(grace).await)
+    }
+
+    fn health(&self) -> watch::Receiver<Health> {
+        self.health()
+    }
+
+    fn feed(&self) -> Feed {
+        self.0.publication.member.feed()
     }
 
     fn abandon(&self) {

@@ -59,14 +59,14 @@ impl ProducerRole {
 
     /// Adds a topic to the settings: whether they have to be sent again.
     pub(super) fn add(&self, topic: &Arc<str>) -> bool {
-        let mut topics = self.topics();
+        let mut topics = self.known_topics();
         topics.len() < MAX_TOPICS && topics.insert(topic.clone())
     }
 
     /// # Errors
     /// The topic is one more than a producer may have.
     pub(super) fn check_room(&self, topic: &str) -> Result<()> {
-        let topics = self.topics();
+        let topics = self.known_topics();
         if topics.len() < MAX_TOPICS || topics.contains(topic) {
             return Ok(());
         }
@@ -76,18 +76,22 @@ impl ProducerRole {
     }
 
     pub(super) fn topic_count(&self) -> usize {
-        self.topics().len()
+        self.known_topics().len()
     }
 
-    fn topics(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
+    fn known_topics(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Role for ProducerRole {
+    fn topics(&self) -> Vec<Arc<str>> {
+        self.known_topics().iter().cloned().collect()
+    }
+
     fn settings(&self) -> pb::Settings {
         let publishing = self.publishing.load();
-        let topics = self.topics();
+        let topics = self.known_topics();
         let told = pb::Publishing {
             topics: topics
                 .iter()

@@ -5,6 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::publication::Publication;
+use crate::{
+    member::Phase,
+    topology::{EventKind, MemberReport},
+};
 
 /// After the grace, cutting off and taking leave may take this long together.
 const LAST_STEPS: Duration = Duration::from_millis(900);
@@ -27,6 +31,10 @@ pub struct ProducerShutdownReport {
 pub(super) async fn closer(publication: Arc<Publication>) {
     let grace = publication.ending.wanted(&publication.member).await;
     let report = run(&publication, grace).await;
+    publication.member.enter(Phase::Stopped);
+    publication.member.report(EventKind::Drained {
+        report: MemberReport::Producer(report.clone()),
+    });
     publication.ending.ended(report);
 }
 
@@ -45,6 +53,7 @@ async fn run(publication: &Arc<Publication>, grace: Duration) -> ProducerShutdow
         ..
     } = &**publication;
     in_flight.close();
+    member.enter(Phase::Draining);
     let deadline = Instant::now() + grace;
     let ended = || stats.sent.get() + stats.failed.get();
     let before = ended();

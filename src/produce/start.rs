@@ -9,7 +9,7 @@ use crate::{
     Result,
     actors::{ProducerActor, RouteActor},
     client::sealed::{Context, Start},
-    member::{Member, fetch_routes},
+    member::{Member, Phase, fetch_routes},
     topology::supervise,
 };
 
@@ -49,6 +49,7 @@ impl Start for ProducerSpec {
         for topic in &self.topics {
             publication.adopt(topic);
         }
+        member.enter(Phase::Running);
         Ok(handle)
     }
 }

@@ -1,25 +1,32 @@
-//! What supervision reports.
+//! What a tree, and the producers and consumers in it, report.
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::broadcast;
+use actix::{Message, Recipient};
+use futures::{Stream, StreamExt, stream};
+use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::Exit;
+use super::{Exit, MemberReport};
+use crate::Endpoints;
 
-/// A turn in the life of a supervised actor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LifeEvent {
-    /// The actor's place in the tree, names joined by `/`.
+/// Something that happened to a supervised actor, a producer or a consumer. A message, so that
+/// actors can listen.
+#[derive(Debug, Clone, PartialEq, Eq, Message)]
+#[rtype(result = "()")]
+pub struct Event {
+    /// Whom it happened to: the place in the tree, names joined by `/`. Of a producer or consumer
+    /// that is in no topology, it starts with its own name.
     pub path: Arc<str>,
-    /// What happened to it.
-    pub kind: LifeEventKind,
+    /// What happened.
+    pub kind: EventKind,
 }
 
-/// What happened to a supervised actor.
+/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LifeEventKind {
-    /// A generation of it is up: it survived its `started` hook and the first look at its mailbox.
+pub enum EventKind {
+    /// A generation of an actor is up: it survived its `started` hook and the first look at its
+    /// mailbox.
     Started {
         /// 1 for the first.
         generation: u64,
@@ -43,13 +50,64 @@ pub enum LifeEventKind {
         /// Why.
         exit: Exit,
     },
+    /// A server has answered the settings: it may be used.
+    SessionUp {
+        /// The server.
+        endpoint: Endpoints,
+    },
+    /// A server must not be used until it has answered the settings again.
+    SessionDown {
+        /// The server.
+        endpoint: Endpoints,
+        /// Why.
+        reason: String,
+    },
+    /// A server did not answer the settings in time: the routes do without its queues until it
+    /// does.
+    Quarantined {
+        /// The server.
+        endpoint: Endpoints,
+    },
+    /// A route is used from now on.
+    RouteCommitted {
+        /// Its topic.
+        topic: Arc<str>,
+        /// How many queues it has.
+        queues: usize,
+    },
+    /// A consumer is to receive from other queues than before.
+    AssignmentChanged {
+        /// Their topic.
+        topic: Arc<str>,
+        /// How many came.
+        gained: usize,
+        /// How many went.
+        lost: usize,
+    },
+    /// It was shut down.
+    Drained {
+        /// What became of what it held.
+        report: MemberReport,
+    },
+    /// A thread of a [`sync_pool`](crate::DeliveryHandler::sync_pool) panicked; another takes its
+    /// place.
+    HandlerThreadLost,
+    /// A consumer moved a message to the dead letter topic of its group.
+    DeadLettered {
+        /// The topic it came from.
+        topic: Arc<str>,
+        /// Its id.
+        message_id: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// Where events go: to as many listeners as there are, none included.
 ///
 /// A listener that falls behind by more than the capacity misses the oldest ones.
 #[derive(Debug, Clone)]
-pub(crate) struct Events(broadcast::Sender<LifeEvent>);
+pub(crate) struct Events(broadcast::Sender<Event>);
 
 impl Events {
     /// How many events a slow listener may be behind.
@@ -59,19 +117,56 @@ impl Events {
         Self(broadcast::Sender::new(Self::CAPACITY))
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<LifeEvent> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.0.subscribe()
     }
 
-    pub(super) fn emit(&self, path: &Arc<str>, kind: LifeEventKind) {
+    /// Everything from now on. Ends when nobody is left who could report.
+    pub(crate) fn stream(&self) -> impl Stream<Item = Event> + Send + Unpin + 'static {
+        stream::unfold(self.subscribe(), |mut events| async move {
+            Some((next(&mut events).await?, events))
+        })
+        .boxed()
+    }
+
+    pub(crate) fn emit(&self, path: &Arc<str>, kind: EventKind) {
         let path = Arc::clone(path);
         // The only error is that nobody listens.
-        let _ = self.0.send(LifeEvent { path, kind });
+        let _ = self.0.send(Event { path, kind });
     }
 }
 
 impl Default for Events {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The next event, `None` when nobody is left who could report. Cancel safe.
+pub(crate) async fn next(events: &mut broadcast::Receiver<Event>) -> Option<Event> {
+    loop {
+        match events.recv().await {
+            Ok(event) => return Some(event),
+            Err(RecvError::Lagged(missed)) => tracing::debug!(missed, "events were missed"),
+            Err(RecvError::Closed) => return None,
+        }
+    }
+}
+
+/// Gives an actor the events at `root` and below, one at a time, until either is gone.
+pub(crate) async fn tell(
+    root: Arc<str>,
+    mut events: broadcast::Receiver<Event>,
+    listener: Recipient<Event>,
+) {
+    while let Some(event) = next(&mut events).await {
+        let below = event.path.strip_prefix(&*root);
+        if !below.is_some_and(|below| below.is_empty() || below.starts_with('/')) {
+            continue;
+        }
+        // A lost reply is no lost listener: it may have crashed, and come back.
+        if listener.send(event).await.is_err() && !listener.connected() {
+            return;
+        }
     }
 }

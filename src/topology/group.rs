@@ -8,13 +8,18 @@ use std::{
     time::Duration,
 };
 
+use actix::Recipient;
 use futures::future::LocalBoxFuture;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    task::spawn_local,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Exit, Intensity, Place, Restart, Stop, Strategy,
     control::ChildControl,
+    event::{Event, tell},
     life::Life,
     members::{Command, Members},
     roster::{Roster, TreeNode},
@@ -30,6 +35,8 @@ pub(crate) struct GroupSpec {
     pub(crate) intensity: Intensity,
     /// The static children, in start order. Names are unique.
     pub(crate) children: Vec<ChildSpec>,
+    /// Who is told all events.
+    pub(crate) listeners: Vec<Recipient<Event>>,
 }
 
 /// Why a child was not added.
@@ -86,8 +93,15 @@ impl Group {
         let path = path.into();
         let (commands, inbox) = mpsc::channel(Self::COMMANDS);
         let roster = Roster::default();
+        let (listeners, events) = (spec.listeners.clone(), policy.events.clone());
+        let at = Arc::clone(&path);
         let members = Members::new(Arc::clone(&path), spec, policy.clone(), roster.clone());
-        let control = keep_alive(place, path, policy, |_| Ok(GroupLife::new(members, inbox)));
+        let control = keep_alive(place, path, policy, move |_| {
+            for listener in listeners {
+                spawn_local(tell(Arc::clone(&at), events.subscribe(), listener));
+            }
+            Ok(GroupLife::new(members, inbox))
+        });
         let children = Some(roster);
         Self {
             started: Started { control, children },

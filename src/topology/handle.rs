@@ -6,16 +6,18 @@ use std::{
     time::Duration,
 };
 
-use futures::{Stream, StreamExt, stream};
-use tokio::sync::broadcast::error::RecvError;
+use futures::Stream;
+use tokio::sync::watch;
 
 use super::{
-    ChildSpec, Exit, LifeEvent, TreeNode,
+    ChildSpec, Event, Exit, TreeNode,
     event::Events,
     group::{AddError, Group, RemoveError},
     records::{MemberReport, Records},
+    supervisor::ChildPolicy,
+    vitals::Vitals,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Health, Result};
 
 /// A running [`Topology`](crate::Topology). Clones are the same one, usable from any thread.
 ///
@@ -26,6 +28,7 @@ pub struct TopologyHandle {
     group: Group,
     events: Events,
     records: Records,
+    vitals: Vitals,
 }
 
 /// What became of a topology that was stopped.
@@ -43,11 +46,12 @@ pub struct StopReport {
 }
 
 impl TopologyHandle {
-    pub(super) fn new(group: Group, events: Events, records: Records) -> Self {
+    pub(super) fn new(group: Group, policy: &ChildPolicy) -> Self {
         Self {
             group,
-            events,
-            records,
+            events: policy.events.clone(),
+            records: policy.records.clone(),
+            vitals: policy.vitals.clone(),
         }
     }
 
@@ -89,22 +93,19 @@ impl TopologyHandle {
         self.group.tree()
     }
 
-    /// Everything that happens in the life of its children from now on. One who reads slower
+    /// How all of it is: the value now, and a wake-up for each change. Ready is a topology whose
+    /// children are all up and whose producers and consumers are all ready; live, one that has
+    /// not failed for good.
+    #[must_use]
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.vitals.subscribe()
+    }
+
+    /// Everything that happens from now on to its children, and within the producers and consumers
+    /// among them, under their path in the tree. One who reads slower
     /// than it happens misses the oldest beyond 256. It ends only with the last handle.
-    pub fn events(&self) -> impl Stream<Item = LifeEvent> + Send + Unpin + 'static {
-        let events = self.events.subscribe();
-        stream::unfold(events, |mut events| async move {
-            loop {
-                match events.recv().await {
-                    Ok(event) => return Some((event, events)),
-                    Err(RecvError::Lagged(missed)) => {
-                        tracing::debug!(missed, "events were missed");
-                    }
-                    Err(RecvError::Closed) => return None,
-                }
-            }
-        })
-        .boxed()
+    pub fn events(&self) -> impl Stream<Item = Event> + Send + Unpin + 'static {
+        self.events.stream()
     }
 
     /// Starts one more child, and returns when it is up. Its restarts are counted for itself, and
@@ -140,6 +141,7 @@ impl TopologyHandle {
         let removed = self.group.remove(name).await;
         if removed.is_ok() {
             self.records.forget(&path);
+            self.vitals.forget(&path);
         }
         removed.map_err(|error| {
             let kind = match error {

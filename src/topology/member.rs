@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    convert::Infallible,
     pin::Pin,
     rc::Rc,
     sync::Arc,
@@ -12,7 +13,10 @@ use std::{
 use futures::future::LocalBoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::{Exit, life::Life, member_ref::MemberRef, records::Records};
+use super::{
+    Exit, event::Events, life::Life, member_ref::MemberRef, records::Records,
+    supervisor::ChildPolicy, vitals::Vitals,
+};
 use crate::{
     Client,
     client::{Startable, sealed::Running},
@@ -40,17 +44,21 @@ struct Shared<S: Startable> {
     member: MemberSpec<S>,
     path: Arc<str>,
     records: Records,
+    vitals: Vitals,
+    events: Events,
     up: Cell<bool>,
     /// What a stop gives for handlers to finish.
     grace: Cell<Duration>,
 }
 
 impl<S: Startable + Clone + 'static> MemberLife<S> {
-    pub(super) fn new(member: MemberSpec<S>, path: Arc<str>, records: Records) -> Self {
+    pub(super) fn new(member: MemberSpec<S>, path: Arc<str>, policy: &ChildPolicy) -> Self {
         let shared = Rc::new(Shared {
             member,
             path,
-            records,
+            records: policy.records.clone(),
+            vitals: policy.vitals.clone(),
+            events: policy.events.clone(),
             up: Cell::new(false),
             grace: Cell::default(),
         });
@@ -74,10 +82,19 @@ async fn live<S: Startable + Clone>(shared: Rc<Shared<S>>, stop: CancellationTok
     reference.resolve(handle.clone());
     let running = Abandoned(handle, reference);
     shared.up.set(true);
-    let error = stop.run_until_cancelled(running.0.failed()).await;
+    let mut feed = running.0.feed();
+    let ended = async {
+        tokio::select! {
+            error = running.0.failed() => error,
+            never = shared.report_health(&running.0) => match never {},
+            () = feed.pass_on(&shared.path, &shared.events) => std::future::pending().await,
+        }
+    };
+    let error = stop.run_until_cancelled(ended).await;
     // Nobody shall find one that is going down.
     reference.clear();
     let report = running.0.shutdown(shared.grace.take()).await;
+    feed.pass_rest_on(&shared.path, &shared.events);
     shared.records.reported(Arc::clone(&shared.path), report);
     match error {
         None => Exit::Shutdown,
@@ -86,6 +103,18 @@ async fn live<S: Startable + Clone>(shared: Rc<Shared<S>>, stop: CancellationTok
 }
 
 impl<S: Startable> Shared<S> {
+    /// Tells the tree how it is, for ever.
+    async fn report_health(&self, running: &S::Handle) -> Infallible {
+        let mut health = running.health();
+        loop {
+            let now = health.borrow_and_update().clone();
+            self.vitals.member(&self.path, now);
+            if health.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     fn fail(&self, error: crate::Error) -> Exit {
         let exit = Exit::Failed(error.to_string());
         self.records.failed(error);

@@ -6,6 +6,7 @@ mod child_ref;
 mod control;
 mod event;
 mod exit;
+mod feed;
 mod following;
 mod group;
 mod handle;
@@ -31,6 +32,7 @@ mod supervisor;
 mod tasks;
 mod thread;
 mod vessel;
+mod vitals;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +40,7 @@ mod tests;
 pub use backoff::Backoff;
 pub use child_ref::ChildRef;
 pub use control::ChildState;
-pub use event::{LifeEvent, LifeEventKind};
+pub use event::{Event, EventKind};
 pub use exit::Exit;
 pub use handle::{StopReport, TopologyHandle};
 pub use liveness::{Liveness, Ping};
@@ -53,7 +55,9 @@ pub use spec::ChildSpec;
 
 pub(crate) use child_ref::Label;
 pub(crate) use control::ChildControl;
+pub(crate) use event::{Events, tell};
 pub(crate) use exit::panic_text;
+pub(crate) use feed::Feed;
 pub(crate) use live::LiveCounts;
 pub(crate) use supervisor::{ChildPolicy, supervise};
 pub(crate) use tasks::Tasks;

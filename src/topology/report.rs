@@ -7,8 +7,10 @@ use tokio::sync::watch;
 use super::{
     Exit,
     control::{ChildState, Status},
-    event::{Events, LifeEventKind},
+    event::{EventKind, Events},
+    supervisor::ChildPolicy,
     tasks::Generation,
+    vitals::Vitals,
 };
 
 /// Publishes the state and the events of one child. However the supervising future goes, even
@@ -18,10 +20,13 @@ pub(super) struct Reporter {
     path: Arc<str>,
     status: watch::Sender<Status>,
     events: Events,
+    vitals: Vitals,
 }
 
 impl Reporter {
-    pub(super) fn new(path: Arc<str>, generation: Generation, events: Events) -> Self {
+    pub(super) fn new(path: Arc<str>, generation: Generation, policy: &ChildPolicy) -> Self {
+        let vitals = policy.vitals.clone();
+        vitals.state(&path, &ChildState::Starting);
         let status = watch::Sender::new(Status {
             state: ChildState::Starting,
             generation,
@@ -30,7 +35,8 @@ impl Reporter {
         Self {
             path,
             status,
-            events,
+            events: policy.events.clone(),
+            vitals,
         }
     }
 
@@ -44,12 +50,13 @@ impl Reporter {
             status.generation = generation;
             status.restarts += 1;
         });
+        self.vitals.state(&self.path, &ChildState::Starting);
     }
 
     pub(super) fn up(&self, Generation(generation): Generation) {
         self.state(ChildState::Running);
         tracing::debug!(actor = &*self.path, generation, "started");
-        self.emit(LifeEventKind::Started { generation });
+        self.emit(EventKind::Started { generation });
     }
 
     pub(super) fn down(&self, exit: Exit) {
@@ -62,7 +69,7 @@ impl Reporter {
             delay,
         });
         tracing::warn!(actor = &*self.path, %cause, attempt, ?delay, "restarting");
-        self.emit(LifeEventKind::Restarting {
+        self.emit(EventKind::Restarting {
             cause,
             attempt,
             delay,
@@ -77,11 +84,11 @@ impl Reporter {
         let event = match state.clone() {
             ChildState::GaveUp(cause) => {
                 tracing::error!(actor = &*self.path, %cause, "gave up");
-                LifeEventKind::GaveUp { cause }
+                EventKind::GaveUp { cause }
             }
             ChildState::Stopped(exit) => {
                 tracing::debug!(actor = &*self.path, %exit, "stopped");
-                LifeEventKind::Stopped { exit }
+                EventKind::Stopped { exit }
             }
             _ => return,
         };
@@ -90,10 +97,11 @@ impl Reporter {
     }
 
     fn state(&self, state: ChildState) {
+        self.vitals.state(&self.path, &state);
         self.status.send_modify(|status| status.state = state);
     }
 
-    fn emit(&self, kind: LifeEventKind) {
+    fn emit(&self, kind: EventKind) {
         self.events.emit(&self.path, kind);
     }
 }

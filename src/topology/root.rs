@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use actix::Recipient;
+
 use super::{
-    ChildSpec, Exit, Intensity, Place, Stop, Strategy, TopologyHandle,
+    ChildSpec, Event, Exit, Intensity, Place, Stop, Strategy, TopologyHandle,
     group::{Group, GroupSpec},
     supervisor::ChildPolicy,
 };
@@ -106,6 +108,13 @@ impl Topology {
         self
     }
 
+    /// Tells an actor every [`Event`](crate::Event) of this topology, from its start on. One that
+    /// is slower than they come misses the oldest beyond 256.
+    pub fn events_to(mut self, listener: Recipient<Event>) -> Self {
+        self.group.listeners.push(listener);
+        self
+    }
+
     /// Where the topology runs, and with it those of its children that have no place of their
     /// own. By default a root runs on the arbiter that starts it, or, started outside of actix
     /// (in a plain `#[tokio::main]`), on a new thread that ends with it; a topology within
@@ -128,7 +137,7 @@ impl Topology {
     pub async fn start(self) -> Result<TopologyHandle> {
         self.check()?;
         let policy = ChildPolicy::default();
-        let (events, records) = (policy.events.clone(), policy.records.clone());
+        let shared = policy.clone();
         let place = self.place.unwrap_or_else(Place::current);
         let group = Group::root(&place, Arc::clone(&self.name), policy, self.group);
         let undo = Undo(Some(&group));
@@ -138,10 +147,10 @@ impl Topology {
                 Exit::Failed(child) => format!("{}: {child}", self.name),
                 exit => format!("{}: {exit}", self.name),
             };
-            return Err(records.start_error(text, &exit));
+            return Err(shared.records.start_error(text, &exit));
         }
         undo.not_any_more();
-        Ok(TopologyHandle::new(group, events, records))
+        Ok(TopologyHandle::new(group, &shared))
     }
 
     pub(super) fn into_child(self) -> ChildSpec {

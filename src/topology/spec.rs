@@ -129,7 +129,7 @@ impl ChildSpec {
             reference,
         };
         let start = move |place: &Place, path: Arc<str>, policy: ChildPolicy| {
-            let (member, records) = (member.clone(), policy.records.clone());
+            let (member, shared) = (member.clone(), policy.clone());
             let known = Arc::clone(&path);
             let limit = policy.stop.limit().min(Self::MEMBER_MAKES_WAY);
             let policy = ChildPolicy {
@@ -137,7 +137,7 @@ impl ChildSpec {
                 ..policy
             };
             let control = keep_alive(place, path, policy, move |_| {
-                Ok(MemberLife::new(member, known, records))
+                Ok(MemberLife::new(member, known, &shared))
             });
             control.into()
         };

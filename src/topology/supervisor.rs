@@ -16,6 +16,7 @@ use super::{
     report::Reporter,
     scope::Scope,
     vessel::{Vessel, mailbox},
+    vitals::Vitals,
 };
 
 /// Who decides what follows when a child has ended.
@@ -43,6 +44,7 @@ pub(crate) struct ChildPolicy {
     pub(crate) events: Events,
     /// What is kept beyond exits.
     pub(crate) records: Records,
+    pub(crate) vitals: Vitals,
 }
 
 /// A supervised actor.
@@ -114,7 +116,7 @@ where
 {
     let shared = Arc::new(Shared::new(Arc::clone(&path)));
     let first = shared.lifespan().generation;
-    let report = Reporter::new(path, first, policy.events.clone());
+    let report = Reporter::new(path, first, &policy);
     let control = ChildControl::new(Arc::clone(&shared), report.subscribe());
     let known = control.clone();
     place.spawn(move || async move {

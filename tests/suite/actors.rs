@@ -12,7 +12,7 @@ use actix::{
 };
 use futures::StreamExt;
 use rocketmq_actors::{
-    Backoff, ChildRef, ChildSpec, ChildState, ErrorKind, Exit, Intensity, LifeEventKind, Liveness,
+    Backoff, ChildRef, ChildSpec, ChildState, ErrorKind, EventKind, Exit, Intensity, Liveness,
     Ping, Place, Restart, Scope, Stop, Strategy, Topology, TopologyHandle,
 };
 
@@ -288,7 +288,7 @@ fn too_many_failures_take_the_tree_down_and_the_handle_says_which() {
             ChildState::Stopped(Exit::Failed(_))
         ));
         let gave_up = events.filter_map(|event| async move {
-            matches!(event.kind, LifeEventKind::GaveUp { .. }).then(|| event.path.to_string())
+            matches!(event.kind, EventKind::GaveUp { .. }).then(|| event.path.to_string())
         });
         let paths: Vec<_> = gave_up.take(2).collect().await;
         assert_eq!(paths, ["app/inner/deep", "app/inner"]);
@@ -363,7 +363,7 @@ fn an_actor_that_does_not_answer_is_restarted() {
         addr.do_send(act(|_, ctx| ctx.wait(wrap_future(std::future::pending()))));
         assert_eq!(handled(&addr).await, 1);
         let event = events.next().await.unwrap();
-        let LifeEventKind::Restarting { cause, .. } = event.kind else {
+        let EventKind::Restarting { cause, .. } = event.kind else {
             panic!("{event:?}");
         };
         assert_eq!(cause, Exit::Unresponsive);

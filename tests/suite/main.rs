@@ -8,11 +8,14 @@
 )]
 
 mod actors;
+mod actors_in_production;
 mod behaviours;
 mod consuming;
 mod crashes;
+mod events;
 mod gate;
 mod harness;
+mod health;
 mod life;
 mod producer;
 mod refusals;

@@ -5,9 +5,9 @@ use std::{collections::HashSet, time::Duration};
 use actix::{Actor, AsyncContext, Context, Handler, ResponseFuture};
 use futures::StreamExt;
 use rocketmq_actors::{
-    ChildRef, ChildSpec, ChildState, Client, ClientConfig, Deliver, Delivery, ErrorKind, Exit,
-    Filter, LifeEventKind, MemberRef, MemberReport, Message, Outcome, Place, Producer,
-    ProducerSpec, PushConsumer, PushConsumerSpec, Strategy, Text, Tls, Topology, TopologyHandle,
+    ChildRef, ChildSpec, ChildState, Client, ClientConfig, Deliver, Delivery, ErrorKind, EventKind,
+    Exit, Filter, MemberRef, MemberReport, Message, Outcome, Place, Producer, ProducerSpec,
+    PushConsumer, PushConsumerSpec, Strategy, Text, Tls, Topology, TopologyHandle,
 };
 use rocketmq_embedded::{EmbeddedBroker, Rpc, TopicConfig};
 
@@ -244,7 +244,10 @@ fn a_member_that_gave_up_is_started_anew() {
             ));
         let app = app.start().await.unwrap();
         let first = billing.ready().await;
-        let mut events = app.events();
+        let mut events = app.events().filter(|event| {
+            let restarts = matches!(event.kind, EventKind::Restarting { .. });
+            std::future::ready(restarts && &*event.path == "app/billing")
+        });
         let crashing = async {
             loop {
                 first.crash("consumer");
@@ -256,7 +259,7 @@ fn a_member_that_gave_up_is_started_anew() {
             () = crashing => unreachable!(),
         };
         assert_eq!(&*event.path, "app/billing");
-        let LifeEventKind::Restarting {
+        let EventKind::Restarting {
             cause: Exit::Failed(cause),
             attempt: 1,
             ..

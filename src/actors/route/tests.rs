@@ -32,6 +32,10 @@ fn virtually(test: impl Future<Output = ()>) {
 struct Silent;
 
 impl Role for Silent {
+    fn topics(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+
     fn settings(&self) -> pb::Settings {
         pb::Settings {
             client_type: Some(pb::ClientType::Producer as i32),

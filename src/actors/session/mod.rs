@@ -34,7 +34,7 @@ use crate::{
         },
     },
     rpc::check,
-    topology::{Scope, Tasks},
+    topology::{EventKind, Scope, Tasks},
 };
 
 /// What a session is, unchanged over restarts.
@@ -179,6 +179,10 @@ impl SessionActor {
         }
         if fresh {
             tracing::debug!(endpoint = %life.endpoints(), "settings applied");
+            member.review();
+            member.report(EventKind::SessionUp {
+                endpoint: life.endpoints().clone(),
+            });
             let endpoints = life.endpoints().clone();
             observer.do_send(SessionAnswered {
                 endpoints,
@@ -226,6 +230,9 @@ impl SessionActor {
         if self.state.ending || (!wanted && self.state.waiting.is_empty()) {
             tracing::debug!(endpoint = %life.endpoints(), "session retires");
             member.sessions.forget(life);
+            if life.is_ready() {
+                self.report_down("nothing needs it any more");
+            }
             ctx.stop();
             return;
         }
@@ -242,7 +249,17 @@ impl SessionActor {
         if life.is_ready() {
             tracing::info!(endpoint = %life.endpoints(), why, "settings have to be answered again");
             life.next_generation();
+            self.report_down(why);
         }
+    }
+
+    fn report_down(&self, why: &str) {
+        let SessionSpec { member, life, .. } = &self.spec;
+        member.review();
+        member.report(EventKind::SessionDown {
+            endpoint: life.endpoints().clone(),
+            reason: why.to_owned(),
+        });
     }
 }
 
@@ -256,7 +273,11 @@ impl Actor for SessionActor {
 
 impl Supervised for SessionActor {
     fn restarting(&mut self, _: &mut Self::Context) {
+        let was_ready = self.spec.life.is_ready();
         self.state = State::new(&self.spec, &self.scope);
+        if was_ready {
+            self.report_down("its actor was restarted");
+        }
     }
 }
 

@@ -115,6 +115,7 @@ pub(super) fn spec(strategy: Strategy, restarts: u32, children: Vec<ChildSpec>) 
             within: Duration::from_secs(60),
         },
         children,
+        ..GroupSpec::default()
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::probe::{Probe, Script, act, handled, nothing, on_arbiter, panics, policy};
 use crate::topology::{
-    ChildState, Exit, LifeEventKind, Restart, Stop,
+    ChildState, EventKind, Exit, Restart, Stop,
     control::{ChildControl, Status},
     event::Events,
     supervisor::ChildPolicy,
@@ -223,12 +223,12 @@ async fn a_reported_failure_stops_the_mailbox_at_once_and_is_the_cause() {
             assert_eq!(&*event.path, "probe");
             kinds.push(event.kind);
         }
-        let restarting = LifeEventKind::Restarting {
+        let restarting = EventKind::Restarting {
             cause: Exit::Failed("no route".into()),
             attempt: 1,
             delay: Duration::from_millis(100),
         };
-        let started = |generation| LifeEventKind::Started { generation };
+        let started = |generation| EventKind::Started { generation };
         assert_eq!(kinds, [started(1), restarting, started(2)]);
     })
     .await;
