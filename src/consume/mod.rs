@@ -5,6 +5,7 @@ mod budget;
 mod codec;
 mod consumption;
 mod delivery;
+mod dispatch;
 mod freshness;
 mod handle;
 mod handler;
@@ -33,8 +34,8 @@ pub use spec::{PushConsumerBuilder, PushConsumerSpec};
 
 pub(crate) use acks::Acks;
 pub(crate) use consumption::Consumption;
+pub(crate) use dispatch::{handle, handle_in_order};
 pub(crate) use freshness::watch_freshness;
-pub(crate) use lease::Lease;
 pub(crate) use queues::RunningQueue;
 pub(crate) use receive::{Leased, Receiver};
 pub(crate) use receive_loop::receive_loop;
