@@ -11,7 +11,7 @@ pub use tls::{Tls, TlsOptions};
 use crate::{
     Error, Result,
     environment::{Connector, Environment, SystemClock, WallClock},
-    model::{CredentialsProvider, Endpoints, body, endpoints::AccessPoint, header},
+    model::{CredentialsProvider, Endpoints, body, endpoints::AccessPoint, header, time::A_YEAR},
 };
 
 /// Limit of what is decoded as one gRPC message: the largest legal body of 4 MiB with its
@@ -215,9 +215,8 @@ impl ClientConfigBuilder {
         if !self.namespace.is_empty() {
             header::check("namespace", &self.namespace)?;
         }
-        let settings_timeout = self
-            .settings_timeout
-            .unwrap_or(self.request_timeout + Duration::from_secs(3));
+        let default = self.request_timeout.saturating_add(Duration::from_secs(3));
+        let settings_timeout = self.settings_timeout.unwrap_or(default.min(A_YEAR));
         for (name, value) in [
             ("request_timeout", self.request_timeout),
             ("settings_timeout", settings_timeout),
@@ -269,13 +268,10 @@ impl fmt::Debug for ClientConfigBuilder {
     }
 }
 
-/// The longest time an option may be set to; beyond it arithmetic on instants could overflow.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
-
 pub(crate) fn check_duration(name: &str, value: Duration) -> Result<()> {
-    if value.is_zero() || value > LONGEST {
+    if value.is_zero() || value > A_YEAR {
         return Err(Error::invalid(format!(
-            "{name} is {value:?}, it must be within 0 and 1 year"
+            "{name} is {value:?}, it must be more than 0 and at most a year"
         )));
     }
     Ok(())
@@ -288,4 +284,38 @@ fn check_tls(tls: &Tls) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn timeout(timeout: Duration) -> Result<ClientConfig> {
+        ClientConfig::builder("127.0.0.1:8081")
+            .tls(Tls::Off)
+            .request_timeout(timeout)
+            .build()
+    }
+
+    #[test]
+    fn a_time_of_nothing_or_of_more_than_a_year_is_refused_in_words_that_say_so() {
+        for span in [
+            Duration::ZERO,
+            A_YEAR + Duration::from_nanos(1),
+            Duration::MAX,
+        ] {
+            let error = timeout(span).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::InvalidArgument);
+            let text = error.to_string();
+            assert!(text.contains("request_timeout is "), "{text}");
+            assert!(text.contains("more than 0 and at most a year"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_default_of_the_settings_timeout_is_never_out_of_bounds() {
+        assert_eq!(timeout(A_YEAR).unwrap().settings_timeout, A_YEAR);
+    }
 }

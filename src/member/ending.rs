@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::Member;
+use crate::model::time::A_YEAR;
 
 /// After the grace, cutting off and taking leave take no longer than this.
 const AFTER_GRACE: Duration = Duration::from_secs(2);
@@ -15,9 +16,27 @@ const AFTER_GRACE: Duration = Duration::from_secs(2);
 /// thread that asks for it, and goes on when that one no longer waits.
 #[derive(Debug, Default)]
 pub(crate) struct Ending<R> {
-    /// The grace that whoever was first gives.
-    wanted: watch::Sender<Option<Duration>>,
+    /// What whoever was first gives.
+    wanted: watch::Sender<Option<Grace>>,
     report: watch::Sender<Option<R>>,
+}
+
+/// The time that what is under way may still take, at most a year.
+#[derive(Debug, Clone, Copy)]
+struct Grace {
+    given: Duration,
+    until: Instant,
+}
+
+impl Grace {
+    fn new(given: Duration) -> Self {
+        // Beyond a year an instant could overflow.
+        let given = given.min(A_YEAR);
+        Self {
+            given,
+            until: Instant::now() + given,
+        }
+    }
 }
 
 impl<R: Clone + Default> Ending<R> {
@@ -25,7 +44,7 @@ impl<R: Clone + Default> Ending<R> {
     pub(crate) fn want(&self, grace: Duration) -> bool {
         self.wanted.send_if_modified(|wanted| {
             let first = wanted.is_none();
-            wanted.get_or_insert(grace);
+            wanted.get_or_insert_with(|| Grace::new(grace));
             first
         })
     }
@@ -38,7 +57,7 @@ impl<R: Clone + Default> Ending<R> {
             _ = member.failed() => None,
         };
         self.want(Duration::ZERO);
-        grace.unwrap_or_default()
+        grace.map(|grace| grace.given).unwrap_or_default()
     }
 
     /// It has ended.
@@ -46,16 +65,45 @@ impl<R: Clone + Default> Ending<R> {
         self.report.send_replace(Some(report));
     }
 
-    /// Has it end and waits for the report; whoever comes later gets the same. Cancel safe.
+    /// Has it end and waits for the report. The grace of whoever was first counts: others wait
+    /// for that end, whatever they give, and get the same report. Cancel safe.
     pub(crate) async fn end(&self, grace: Duration) -> R {
         self.want(grace);
+        let until = self.wanted.borrow().map(|grace| grace.until);
+        let limit = until.unwrap_or_else(Instant::now) + AFTER_GRACE;
         let mut report = self.report.subscribe();
-        let limit = grace + AFTER_GRACE;
-        let waited = tokio::time::timeout(limit, report.wait_for(Option::is_some)).await;
+        let waited = tokio::time::timeout_at(limit, report.wait_for(Option::is_some)).await;
         // Missing only where the client's thread is blocked or gone.
         waited
             .ok()
             .and_then(|report| report.ok()?.clone())
             .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_grace_without_end_is_one_of_a_year() {
+        let ending = Ending::<u64>::default();
+        let started = Instant::now();
+        assert_eq!(ending.end(Duration::MAX).await, 0, "nobody ever reports");
+        assert!(started.elapsed() <= A_YEAR + AFTER_GRACE + Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_less_patient_than_the_first_gets_the_report_all_the_same() {
+        let ending = Arc::new(Ending::<u64>::default());
+        assert!(ending.want(Duration::from_secs(30)), "the first");
+        let carried_out = ending.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(29)).await;
+            carried_out.ended(7);
+        });
+        assert_eq!(ending.end(Duration::ZERO).await, 7);
     }
 }

@@ -15,7 +15,8 @@ impl Member {
     /// Takes leave of every server and stops all actors, by `deadline`.
     pub(crate) async fn leave(self: &Arc<Self>, deadline: Instant) {
         let sessions = self.sessions.all();
-        // The actors first: nothing may be sent any more after the termination.
+        // Nothing may be sent any more after the termination, by whoever still runs.
+        self.rpc.close();
         let children: Vec<_> = self.children().iter().rev().cloned().collect();
         for control in &children {
             control.request_stop(Stop::Within(Duration::ZERO));

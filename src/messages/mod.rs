@@ -15,6 +15,7 @@
 //! | `StreamOpened` | its stream task | session | |
 //! | `CommandReceived` | its stream task | session | |
 //! | `StreamEnded` | its stream task | session | |
+//! | `ChannelClosed` | its watch on a channel | session | |
 //! | `SettingsOverdue` | its timer | session | |
 //! | `Reopen` | its timer | session | |
 //! | `HeartbeatAnswered` | its heartbeat task | session | |

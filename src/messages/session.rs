@@ -3,6 +3,7 @@
 use actix::Message;
 use rocketmq_proto::v2 as pb;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::{Error, Result, actors::SettingsApplied};
 
@@ -33,6 +34,16 @@ pub(crate) struct SettingsLost {
 pub(crate) struct StreamOpened {
     pub(crate) stream: u64,
     pub(crate) outgoing: mpsc::Sender<pb::TelemetryCommand>,
+    /// Cancelled when the channel it runs on is closed.
+    pub(crate) closed: CancellationToken,
+}
+
+/// From the session's watch on a channel: the channel this stream ran on, if it does no longer,
+/// was closed. Its successor may lead to another server.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ChannelClosed {
+    pub(crate) stream: u64,
 }
 
 /// From the session's stream task: the server said something. The task waits for the reply.

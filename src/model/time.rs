@@ -2,6 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+/// The longest span that a user may set; beyond it arithmetic on instants could overflow.
+pub(crate) const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
 const NANOS: i128 = 1_000_000_000;
 /// 0001-01-01 and 9999-12-31T23:59:59, the bounds of a protobuf timestamp, in Unix seconds.
 const FIRST_SECOND: i64 = -62_135_596_800;

@@ -78,7 +78,8 @@ impl Producer {
     /// takes longer than `grace`, and takes leave of the servers. Returns within `grace` and a
     /// second, whatever the servers do.
     ///
-    /// Calling it again gives the same report. Cancel safe: the shutdown goes on.
+    /// Calling it again gives the same report: the first grace counts, at most a year of it, and
+    /// later calls wait for that end. Cancel safe: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> ProducerShutdownReport {
         self.0.publication.end(grace).await
     }

@@ -1,6 +1,13 @@
 //! The calls of one producer or consumer.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use rocketmq_proto::v2::{self as pb, messaging_service_client::MessagingServiceClient};
 use tokio::sync::mpsc;
@@ -19,6 +26,9 @@ use crate::{Error, ErrorKind, Result, model::Endpoints};
 const STREAM_DEADLINE: Duration = Duration::from_secs(21_900 * 24 * 3600);
 /// Settings and answers waiting to be written to one telemetry stream.
 const TELEMETRY_QUEUE: usize = 64;
+
+/// The notice of the end.
+const TERMINATION: &str = "NotifyClientTermination";
 
 type Client = MessagingServiceClient<Channel>;
 
@@ -89,6 +99,8 @@ pub(crate) struct Rpc {
     headers: Arc<Headers>,
     timeout: Duration,
     decode_limit: usize,
+    /// Set when the member takes leave: only its notice passes then.
+    closed: Arc<AtomicBool>,
 }
 
 impl Rpc {
@@ -103,7 +115,13 @@ impl Rpc {
             headers: Arc::new(headers),
             timeout,
             decode_limit,
+            closed: Arc::default(),
         }
+    }
+
+    /// Lets no request start any more but the notice of the end.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
     }
 
     /// Deadline of a unary request.
@@ -128,6 +146,9 @@ impl Rpc {
         message: T,
         deadline: Duration,
     ) -> Result<(Request<T>, Call)> {
+        if operation != TERMINATION && self.closed.load(Ordering::Acquire) {
+            return Err(Error::closed("the producer or consumer").operation(operation));
+        }
         let slot = self.pool.slot(at)?;
         let mut request = Request::new(message);
         let request_id = self.headers.write(request.metadata_mut())?;
@@ -225,7 +246,7 @@ pub(crate) trait HasStatus {
 }
 
 macro_rules! unary_calls {
-    ($($call:ident($request:ident) -> $response:ident, $name:literal;)*) => {
+    ($($call:ident($request:ident) -> $response:ident, $name:expr;)*) => {
         $(impl HasStatus for pb::$response {
             fn status(&self) -> Option<&pb::Status> {
                 self.status.as_ref()
@@ -233,7 +254,7 @@ macro_rules! unary_calls {
         })*
 
         impl Rpc {
-            $(#[doc = concat!($name, ", within `timeout` (never longer than a request may take).")]
+            $(/// Within `timeout`, and never longer than a request may take.
             pub(crate) async fn $call(
                 &self,
                 at: &Endpoints,
@@ -261,5 +282,53 @@ unary_calls! {
     forward_message_to_dead_letter_queue(ForwardMessageToDeadLetterQueueRequest)
         -> ForwardMessageToDeadLetterQueueResponse, "ForwardMessageToDeadLetterQueue";
     notify_client_termination(NotifyClientTerminationRequest) -> NotifyClientTerminationResponse,
-        "NotifyClientTermination";
+        TERMINATION;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::{ClientConfig, Tls, rpc::Transport};
+
+    /// Calls of a member to an address that refuses, so that what starts is unreachable.
+    fn rpc() -> (Rpc, Endpoints) {
+        let refuses = |_, _| async {
+            Err::<tokio::io::DuplexStream, _>(std::io::ErrorKind::ConnectionRefused.into())
+        };
+        let config = ClientConfig::builder("127.0.0.1:8081")
+            .tls(Tls::Off)
+            .connector(crate::Connector::new(refuses))
+            .build()
+            .unwrap();
+        let runtime = tokio::runtime::Handle::current();
+        let second = Duration::from_secs(1);
+        let transport = Transport::new(&config.environment, Tls::Off, second, runtime);
+        let pool = Arc::new(ChannelPool::new(transport));
+        let headers = Headers::new("id", "", None, &config.environment).unwrap();
+        (Rpc::new(pool, headers, second, 1024), config.endpoints)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_the_close_only_the_notice_of_the_end_leaves() {
+        let (rpc, at) = rpc();
+        let second = Duration::from_secs(1);
+        let heartbeat = async || {
+            let beat = rpc.heartbeat(&at, pb::HeartbeatRequest::default(), second);
+            beat.await.unwrap_err().kind()
+        };
+        assert_eq!(heartbeat().await, ErrorKind::Unreachable);
+        rpc.clone().close();
+        assert_eq!(heartbeat().await, ErrorKind::Closed);
+        let poll = pb::ReceiveMessageRequest::default();
+        let refused = rpc.receive_message(&at, poll, second).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Closed);
+        let first = pb::TelemetryCommand::default();
+        let refused = rpc.telemetry(&at, first, second).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Closed);
+        let notice = pb::NotifyClientTerminationRequest::default();
+        let left = rpc.notify_client_termination(&at, notice, second).await;
+        assert_eq!(left.unwrap_err().kind(), ErrorKind::Unreachable);
+    }
 }

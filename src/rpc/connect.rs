@@ -1,4 +1,4 @@
-//! How a channel reaches an endpoint: addresses in turn, TLS, and a look at who answers.
+//! How a channel reaches an endpoint: its byte stream, TLS, and a look at who answers.
 
 use std::{
     fmt, io,
@@ -19,6 +19,7 @@ use tokio::{
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
+use super::dial::{Dial, Purpose};
 use crate::{
     Error, ErrorKind, Result,
     config::Tls,
@@ -147,21 +148,30 @@ impl Transport {
         }
     }
 
-    /// A channel that connects at its first call, to the first address that answers.
-    ///
-    /// The addresses are shuffled once a channel: settings are kept per proxy, so calls must not
-    /// be spread over several.
-    pub(crate) fn channel(&self, endpoints: &Endpoints, note: &Arc<PeerNote>) -> Result<Channel> {
+    /// The addresses of a slot that has no predecessor, in random order.
+    pub(super) fn addresses(&self, endpoints: &Endpoints) -> Vec<Address> {
         let mut addresses = endpoints.addresses().to_vec();
         self.environment.rng().shuffle(&mut addresses);
+        addresses
+    }
+
+    /// A channel that connects at its first call.
+    pub(super) fn channel(
+        &self,
+        endpoints: &Endpoints,
+        purpose: Purpose,
+        dial: &Arc<Dial>,
+        note: &Arc<PeerNote>,
+    ) -> Result<Channel> {
         let endpoint = self.endpoint(endpoints)?;
-        let (connector, note) = (self.connector.clone(), note.clone());
+        let (connector, dial, note) = (self.connector.clone(), dial.clone(), note.clone());
         let plain = matches!(self.tls, Tls::Off);
+        let limit = self.connect_timeout;
         let connect = service_fn(move |_: Uri| {
-            let (connector, addresses) = (connector.clone(), addresses.clone());
+            let (connector, dial) = (connector.clone(), dial.clone());
             let note = plain.then(|| note.clone());
             async move {
-                let inner = first_that_connects(&connector, &addresses).await?;
+                let inner = dial.connect(purpose, &connector, limit).await?;
                 Ok::<_, io::Error>(TokioIo::new(Observed { inner, note }))
             }
         });
@@ -203,20 +213,6 @@ impl fmt::Debug for Transport {
             .field("tls", &self.tls)
             .finish_non_exhaustive()
     }
-}
-
-async fn first_that_connects(
-    connector: &Connector,
-    addresses: &[Address],
-) -> io::Result<Box<dyn Io>> {
-    let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "no address");
-    for address in addresses {
-        match connector.connect(address.host(), address.port()).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 #[cfg(feature = "tls")]

@@ -2,6 +2,7 @@
 
 mod calls;
 mod connect;
+mod dial;
 mod headers;
 mod pool;
 mod signature;

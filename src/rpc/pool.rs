@@ -14,8 +14,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
-use super::connect::{PeerNote, Transport};
-use crate::{Result, model::Endpoints};
+use super::{
+    connect::{PeerNote, Transport},
+    dial::{Dial, Purpose},
+};
+use crate::{
+    Result,
+    model::{Address, Endpoints},
+};
 
 /// The connections to one endpoint.
 ///
@@ -25,20 +31,25 @@ pub(crate) struct Slot {
     pub(crate) control: Channel,
     pub(crate) poll: Channel,
     pub(crate) note: Arc<PeerNote>,
-    /// Cancelled when the slot leaves the pool: whoever holds a stream of it lets go.
+    /// Cancelled when the slot leaves the pool, or another address answers for the endpoint:
+    /// whoever holds a stream of it lets go, and the settings have to be sent anew.
     pub(crate) closed: CancellationToken,
+    dial: Arc<Dial>,
     born: Instant,
     used_after: AtomicU64,
 }
 
 impl Slot {
-    fn new(transport: &Transport, endpoints: &Endpoints) -> Result<Self> {
+    fn new(transport: &Transport, endpoints: &Endpoints, addresses: Vec<Address>) -> Result<Self> {
         let note = Arc::new(PeerNote::default());
+        let closed = CancellationToken::new();
+        let dial = Arc::new(Dial::new(addresses, closed.clone()));
         Ok(Self {
-            control: transport.channel(endpoints, &note)?,
-            poll: transport.channel(endpoints, &note)?,
+            control: transport.channel(endpoints, Purpose::Control, &dial, &note)?,
+            poll: transport.channel(endpoints, Purpose::Poll, &dial, &note)?,
             note,
-            closed: CancellationToken::new(),
+            closed,
+            dial,
             born: Instant::now(),
             used_after: AtomicU64::new(0),
         })
@@ -80,13 +91,15 @@ impl ChannelPool {
         }
     }
 
-    /// The slot of these endpoints, made at first use. Makes no connection yet.
+    /// The slot of these endpoints, made at first use and when the last one closed. Makes no connection yet.
     pub(crate) fn slot(&self, endpoints: &Endpoints) -> Result<Arc<Slot>> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = slots.get(endpoints) {
-            return Ok(slot.clone());
-        }
-        let slot = Arc::new(Slot::new(&self.transport, endpoints)?);
+        let addresses = match slots.get(endpoints) {
+            Some(slot) if !slot.closed.is_cancelled() => return Ok(slot.clone()),
+            Some(closed) => closed.dial.for_successor(),
+            None => self.transport.addresses(endpoints),
+        };
+        let slot = Arc::new(Slot::new(&self.transport, endpoints, addresses)?);
         slots.insert(endpoints.clone(), slot.clone());
         Ok(slot)
     }

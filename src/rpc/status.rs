@@ -83,7 +83,12 @@ pub(crate) fn brief(text: &str) -> String {
 /// The error in a gRPC status.
 pub(crate) fn from_grpc(status: tonic::Status, note: &PeerNote) -> Error {
     use tonic::Code;
+    let broken = connection_broke(&status);
     let kind = match status.code() {
+        // A code made here, from an HTTP/2 error, is not the server's answer.
+        _ if broken => ErrorKind::Disconnected,
+        // Made here, too: the server has done its work, and its answer is too long.
+        Code::OutOfRange if is_over_limit(&status) => ErrorKind::Protocol,
         Code::DeadlineExceeded => ErrorKind::Timeout,
         // A local deadline comes back as cancelled, and so does a call whose connection broke.
         Code::Cancelled if status.message().contains("Timeout expired") => ErrorKind::Timeout,
@@ -106,10 +111,31 @@ pub(crate) fn from_grpc(status: tonic::Status, note: &PeerNote) -> Error {
         None => Error::new(kind, text),
     };
     let error = match status.code() {
-        Code::ResourceExhausted => error.code(pb::Code::TooManyRequests as i32),
+        Code::ResourceExhausted if !broken => error.code(pb::Code::TooManyRequests as i32),
         _ => error,
     };
     error.caused_by(status)
+}
+
+/// Whether the status was made here as the connection, or the stream of the call, broke.
+fn connection_broke(status: &tonic::Status) -> bool {
+    let mut source: Option<&(dyn StdError + 'static)> = status.source();
+    let mut broke = source.is_some() && status.message().starts_with("h2 protocol error");
+    while let Some(error) = source {
+        if error.is::<tonic::ConnectError>() {
+            return false;
+        }
+        broke |= error.is::<hyper::Error>();
+        source = error.source();
+    }
+    broke
+}
+
+/// Whether the reply was longer than what is decoded. There is no other sign of it.
+fn is_over_limit(status: &tonic::Status) -> bool {
+    status
+        .message()
+        .contains("decoded message length too large")
 }
 
 /// Whether no connection was made at all, and why.
@@ -197,6 +223,49 @@ mod tests {
             }))
             .is_ok()
         );
+    }
+
+    /// A peer that answers the first call by resetting its stream with this HTTP/2 error code.
+    async fn reset_with(reason: u8) -> Error {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let connect = tower::service_fn(move |_: tonic::transport::Uri| async move {
+            let (ours, mut peer) = tokio::io::duplex(64 * 1024);
+            tokio::spawn(async move {
+                peer.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.ok();
+                // The request is there when nothing else happens any more.
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                let reset = [0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, reason];
+                peer.write_all(&reset).await.ok();
+                peer.read_to_end(&mut Vec::new()).await.ok();
+            });
+            Ok::<_, std::io::Error>(hyper_util::rt::TokioIo::new(ours))
+        });
+        let channel = tonic::transport::Endpoint::from_static("http://peer")
+            .connect_with_connector_lazy(connect);
+        let mut client = pb::messaging_service_client::MessagingServiceClient::new(channel);
+        let request = pb::HeartbeatRequest::default();
+        let status = client.heartbeat(request).await.expect_err("reset");
+        from_grpc(status, &PeerNote::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_was_reset_is_a_broken_connection_whatever_the_reason() {
+        // ENHANCE_YOUR_CALM, INADEQUATE_SECURITY, REFUSED_STREAM, INTERNAL_ERROR
+        for reason in [0xb, 0xc, 0x7, 0x2] {
+            let error = reset_with(reason).await;
+            assert_eq!(error.kind(), ErrorKind::Disconnected, "{reason}: {error:?}");
+            assert!(!error.is_definite() && error.server_code().is_none());
+        }
+    }
+
+    #[test]
+    fn a_code_of_the_server_keeps_its_meaning_and_a_reply_over_the_limit_says_nothing_of_it() {
+        let of = |status| from_grpc(status, &PeerNote::default());
+        let throttled = of(tonic::Status::resource_exhausted("slower"));
+        assert_eq!(throttled.kind(), ErrorKind::Throttled);
+        let long = "Error, decoded message length too large: found 9 bytes, the limit is: 4 bytes";
+        let long = of(tonic::Status::out_of_range(long));
+        assert!(long.kind() == ErrorKind::Protocol && !long.is_definite());
     }
 
     #[test]

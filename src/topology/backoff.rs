@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::time::A_YEAR;
+
 /// Exponential back-off with jitter, for the restarts of one child.
 ///
 /// | setting | default | meaning |
@@ -21,12 +23,13 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Delays from `min` to `max`; a `max` below `min` counts as `min`. The rest as by default.
+    /// Delays from `min` to `max`, each at most a year; a `max` below `min` counts as `min`. The
+    /// rest as by default.
     #[must_use]
     pub fn new(min: Duration, max: Duration) -> Self {
         Self {
-            min,
-            max: max.max(min),
+            min: min.min(A_YEAR),
+            max: max.max(min).min(A_YEAR),
             factor: 2.0,
             jitter: 0.2,
             reset_after: Duration::from_secs(10),
@@ -116,6 +119,13 @@ mod tests {
 
     fn rng() -> fastrand::Rng {
         fastrand::Rng::with_seed(7)
+    }
+
+    #[test]
+    fn no_delay_is_longer_than_a_year() {
+        let mut delays = Delays::new(Backoff::new(Duration::MAX, Duration::MAX).jitter(0.0));
+        let year = Duration::from_secs(365 * 24 * 3600);
+        assert_eq!(delays.next(SHORT, &mut rng()), (1, year));
     }
 
     #[test]

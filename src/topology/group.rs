@@ -125,7 +125,7 @@ impl Group {
     pub(crate) fn spec(name: impl Into<Arc<str>>, spec: GroupSpec) -> ChildSpec {
         let dynamic = Stop::default().limit();
         let limits = spec.children.iter().map(|child| child.stop.limit());
-        let stop = Stop::Within(limits.sum::<Duration>() + dynamic);
+        let stop = Stop::Within(limits.fold(dynamic, Duration::saturating_add));
         let start = move |place: &Place, path, policy| {
             Self::start(place, path, policy, spec.clone()).started
         };

@@ -3,6 +3,7 @@
 use std::{ops::Range, time::Duration};
 
 use super::Exit;
+use crate::model::time::A_YEAR;
 
 /// Whether a child that ended is started again.
 ///
@@ -95,17 +96,19 @@ impl Default for Intensity {
 pub enum Stop {
     /// Dropped where it stands, without its `stopping` and `stopped` hooks.
     Now,
-    /// Its `stopping` hook runs, and it has this long to end. Then as [`Stop::Now`].
+    /// Its `stopping` hook runs, and it has this long to end, at most a year. Then as
+    /// [`Stop::Now`].
     Within(Duration),
 }
 
 impl Stop {
-    /// The time it gives.
+    /// The time it gives, at most a year.
     #[must_use]
     pub fn limit(self) -> Duration {
         match self {
             Self::Now => Duration::ZERO,
-            Self::Within(limit) => limit,
+            // Beyond a year an instant could overflow.
+            Self::Within(limit) => limit.min(A_YEAR),
         }
     }
 }
@@ -122,8 +125,15 @@ mod tests {
     use super::{
         Exit, Restart,
         Restart::{Permanent, Temporary, Transient},
-        Strategy,
+        Stop, Strategy,
     };
+    use std::time::Duration;
+
+    #[test]
+    fn no_stop_takes_longer_than_a_year() {
+        let limit = Stop::Within(Duration::MAX).limit();
+        assert_eq!(limit, Duration::from_secs(365 * 24 * 3600));
+    }
 
     /// One test per cell of the table in the documentation of `Restart`.
     macro_rules! cells {

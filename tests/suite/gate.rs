@@ -3,6 +3,7 @@
 
 mod assigned;
 mod changes;
+mod failover;
 mod generations;
 mod log;
 mod order;

@@ -1,6 +1,7 @@
 //! The session of one endpoint: telemetry stream, settings, heartbeat, the server's commands,
 //! retirement.
 
+mod channel;
 mod commands;
 mod heartbeat;
 mod life;
@@ -22,7 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use life::{SessionLife, SettingsApplied};
 
-use self::{commands::Reaction, heartbeat::heartbeat, reopen::Reopening};
+use self::{channel::Watch, commands::Reaction, heartbeat::heartbeat, reopen::Reopening};
 use crate::{
     Error, ErrorKind, Result,
     member::Member,
@@ -67,6 +68,7 @@ struct Stream {
 struct State {
     stream: Option<Stream>,
     streams: u64,
+    channel: Option<Watch>,
     /// Whether the settings changed while the stream was being opened with the older ones.
     changed: bool,
     waiting: Vec<oneshot::Sender<Result<SettingsApplied>>>,
@@ -84,6 +86,7 @@ impl State {
         Self {
             stream: None,
             streams: 0,
+            channel: None,
             changed: false,
             waiting: Vec::new(),
             reopening: Reopening::new(spec.member.config.environment.rng()),
@@ -300,11 +303,12 @@ impl Handler<Prepare> for SessionActor {
 impl Handler<StreamOpened> for SessionActor {
     type Result = ();
 
-    fn handle(&mut self, message: StreamOpened, _: &mut Self::Context) {
+    fn handle(&mut self, message: StreamOpened, ctx: &mut Self::Context) {
         if let Some(stream) = &mut self.state.stream
             && stream.number == message.stream
         {
             stream.outgoing = Some(message.outgoing);
+            self.watch_channel(message.stream, message.closed, ctx.address());
             if std::mem::take(&mut self.state.changed) {
                 self.write(stream::settings_command(&self.spec.member));
             }

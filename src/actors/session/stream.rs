@@ -37,11 +37,13 @@ async fn read(opened: TelemetryStream, stream: u64, session: &Addr<SessionActor>
         mut incoming,
         slot,
     } = opened;
-    if session
-        .send(StreamOpened { stream, outgoing })
-        .await
-        .is_err()
-    {
+    let closed = slot.closed.clone();
+    let opened = StreamOpened {
+        stream,
+        outgoing,
+        closed,
+    };
+    if session.send(opened).await.is_err() {
         return StreamEnd::Completed;
     }
     loop {

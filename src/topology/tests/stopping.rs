@@ -228,3 +228,14 @@ async fn an_actor_without_addresses_and_controls_lives_on() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_without_limit_ends_with_the_child() {
+    on_arbiter(async {
+        let child = Script::default().start_here(policy(5));
+        handled(&child.addr).await;
+        let stop = Stop::Within(Duration::MAX);
+        assert_eq!(child.control.stop(stop).await, Some(Exit::Shutdown));
+    })
+    .await;
+}
