@@ -91,18 +91,23 @@ async fn run(options: Options) -> Result<ExitCode, Error> {
         .tls(options.tls)
         .build()?;
     let (started, printed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let done = Arc::new(Notify::new());
-    let (wanted, enough) = (options.count, done.clone());
+    let (done, broken) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (wanted, enough, unprinted) = (options.count, done.clone(), broken.clone());
     let spec = PushConsumerSpec::builder(options.group)
         .subscribe(options.topic, options.filter)
         .handler(move |delivery: Delivery| {
-            let (started, printed, enough) = (started.clone(), printed.clone(), enough.clone());
+            let (started, printed) = (started.clone(), printed.clone());
+            let (enough, unprinted) = (enough.clone(), unprinted.clone());
             async move {
                 if started.fetch_add(1, Ordering::AcqRel) >= wanted {
                     // More than was asked for: held until the drain gives it back, unhandled.
                     std::future::pending::<()>().await;
                 }
-                print(&delivery)?;
+                if let Err(error) = print(&delivery) {
+                    // Nobody reads any more: the message comes again to whoever consumes next.
+                    unprinted.notify_one();
+                    return Err(error);
+                }
                 if printed.fetch_add(1, Ordering::AcqRel) + 1 == wanted {
                     enough.notify_one();
                 }
@@ -111,7 +116,7 @@ async fn run(options: Options) -> Result<ExitCode, Error> {
         })
         .build()?;
     let consumer = Client::new(config).start(spec).await?;
-    Ok(end(&consumer, &done).await)
+    Ok(end(&consumer, &done, &broken).await)
 }
 
 /// One line; a message that cannot be printed is a failed delivery.
@@ -134,10 +139,11 @@ fn print(delivery: &Delivery) -> std::io::Result<()> {
 }
 
 /// Waits for a reason to end, then drains.
-async fn end(consumer: &PushConsumer, done: &Notify) -> ExitCode {
-    let grace = tokio::select! {
-        () = done.notified() => SURPLUS_GRACE,
-        () = stop_signal() => GRACE,
+async fn end(consumer: &PushConsumer, done: &Notify, broken: &Notify) -> ExitCode {
+    let (grace, code) = tokio::select! {
+        () = done.notified() => (SURPLUS_GRACE, ExitCode::SUCCESS),
+        () = stop_signal() => (GRACE, ExitCode::SUCCESS),
+        () = broken.notified() => (SURPLUS_GRACE, ExitCode::FAILURE),
         error = consumer.failed() => {
             complain(&error.to_string());
             return ExitCode::FAILURE;
@@ -145,7 +151,7 @@ async fn end(consumer: &PushConsumer, done: &Notify) -> ExitCode {
     };
     let report = consumer.shutdown(grace).await;
     complain(&format!("{report:?}"));
-    ExitCode::SUCCESS
+    code
 }
 
 async fn stop_signal() {

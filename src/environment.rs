@@ -8,10 +8,13 @@ use std::{
     io,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A connection that was silent for so long is probed by the kernel.
+const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// Tells the time of day, for signatures and message ids.
 pub trait WallClock: Send + Sync + 'static {
@@ -56,11 +59,14 @@ impl Connector {
         }))
     }
 
-    /// Plain TCP without delay.
+    /// Plain TCP without delay, kept alive by the kernel.
     pub fn tcp() -> Self {
         Self::new(|host: String, port| async move {
             let stream = tokio::net::TcpStream::connect((host.as_str(), port)).await?;
             stream.set_nodelay(true)?;
+            // By the kernel: servers punish HTTP/2 pings more often than every five minutes.
+            let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE);
+            socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
             Ok(stream)
         })
     }

@@ -1,6 +1,10 @@
 //! The threads of a client, and the connections that live on them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use actix::{Arbiter, ArbiterHandle};
 use tokio::{runtime::Handle, sync::oneshot};
@@ -43,7 +47,14 @@ impl Host {
             .map_err(|error| Error::invalid("no tokio runtime runs here").caused_by(error))?;
         let stop = CancellationToken::new();
         let pool = channels(config, runtime.clone());
-        tokio::task::spawn_local(clear_idle(pool.clone(), config.clone(), stop.clone()));
+        let clearing = clear_idle(pool.clone(), config.clone(), stop.clone());
+        // Nothing tells beforehand whether this thread runs local tasks.
+        let spawned = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_local(clearing)));
+        if spawned.is_err() {
+            return Err(Error::invalid(
+                "on_this_thread needs an actix arbiter or a tokio LocalSet on this thread",
+            ));
+        }
         Ok(Self {
             io: Place::Here,
             data: Place::Here,
@@ -101,7 +112,8 @@ fn channels(config: &ClientConfig, runtime: Handle) -> Arc<ChannelPool> {
         config.connect_timeout,
         runtime,
     );
-    Arc::new(ChannelPool::new(transport))
+    let signed = config.credentials.is_some();
+    Arc::new(ChannelPool::new(transport.signed(signed)))
 }
 
 async fn clear_idle(pool: Arc<ChannelPool>, config: ClientConfig, stop: CancellationToken) {

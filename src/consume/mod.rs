@@ -40,4 +40,3 @@ pub(crate) use queues::RunningQueue;
 pub(crate) use receive::{Leased, Receiver};
 pub(crate) use receive_loop::receive_loop;
 pub(crate) use spec::Subscription;
-pub(crate) use stats::Counter;

@@ -94,10 +94,14 @@ impl Role for ConsumerRole {
         }
     }
 
-    fn apply(&self, settings: &pb::Settings) {
-        let Some(pb::settings::PubSub::Subscription(subscription)) = &settings.pub_sub else {
-            tracing::warn!(group = %self.group, "the server's settings are not for a consumer");
-            return;
+    fn apply(&self, settings: &pb::Settings) -> bool {
+        let subscription = match &settings.pub_sub {
+            Some(pb::settings::PubSub::Subscription(subscription)) => subscription,
+            Some(_) => return false,
+            None => {
+                tracing::warn!(group = %self.group, "the server's settings say nothing for a consumer");
+                return true;
+            }
         };
         let before = self.consuming.load();
         let next = Consuming {
@@ -119,6 +123,7 @@ impl Role for ConsumerRole {
             );
             self.consuming.store(Arc::new(next));
         }
+        true
     }
 
     fn heartbeat(&self) -> pb::HeartbeatRequest {

@@ -1,6 +1,7 @@
 //! What the actors of one producer or consumer share.
 
 mod condition;
+mod counter;
 mod ending;
 mod isolation;
 mod leave;
@@ -21,6 +22,7 @@ use rocketmq_proto::v2 as pb;
 use tokio::sync::watch;
 
 pub(crate) use condition::Phase;
+pub(crate) use counter::Counter;
 pub(crate) use ending::Ending;
 pub(crate) use isolation::Isolation;
 pub(crate) use routes::{fetch_routes, get_route};
@@ -44,7 +46,8 @@ pub(crate) trait Role: fmt::Debug + Send + Sync {
     /// The settings as they are now.
     fn settings(&self) -> pb::Settings;
     /// Takes the server's settings: what is bad or missing leaves what was, with a warning.
-    fn apply(&self, settings: &pb::Settings);
+    /// Those for another kind of client are not taken; says whether they were.
+    fn apply(&self, settings: &pb::Settings) -> bool;
     /// The topics it cannot do without.
     fn topics(&self) -> Vec<Arc<str>>;
     fn heartbeat(&self) -> pb::HeartbeatRequest;

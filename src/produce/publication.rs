@@ -15,8 +15,7 @@ use super::{
 };
 use crate::{
     actors::RouteActor,
-    consume::Counter,
-    member::{Ending, Member},
+    member::{Counter, Ending, Member},
     messages::session::SyncSettings,
     model::message_id::MessageIdGenerator,
     rpc::host_name,

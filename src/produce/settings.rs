@@ -111,10 +111,14 @@ impl Role for ProducerRole {
         }
     }
 
-    fn apply(&self, settings: &pb::Settings) {
-        let Some(pb::settings::PubSub::Publishing(publishing)) = &settings.pub_sub else {
-            tracing::warn!("the server's settings are not for a producer");
-            return;
+    fn apply(&self, settings: &pb::Settings) -> bool {
+        let publishing = match &settings.pub_sub {
+            Some(pb::settings::PubSub::Publishing(publishing)) => publishing,
+            Some(_) => return false,
+            None => {
+                tracing::warn!("the server's settings say nothing for a producer");
+                return true;
+            }
         };
         let before = self.publishing.load();
         let next = Publishing {
@@ -131,6 +135,7 @@ impl Role for ProducerRole {
             );
             self.publishing.store(Arc::new(next));
         }
+        true
     }
 
     fn heartbeat(&self) -> pb::HeartbeatRequest {

@@ -2,6 +2,7 @@
 
 use std::{
     fmt, io,
+    net::IpAddr,
     pin::Pin,
     sync::{
         Arc,
@@ -129,6 +130,7 @@ pub(crate) struct Transport {
     connect_timeout: Duration,
     runtime: Handle,
     environment: Environment,
+    signed: bool,
 }
 
 impl Transport {
@@ -145,11 +147,34 @@ impl Transport {
             connect_timeout,
             runtime,
             environment: environment.clone(),
+            signed: false,
         }
+    }
+
+    fn warn_of_plain_text(&self, endpoints: &Endpoints) {
+        if !matches!(self.tls, Tls::Off) || endpoints.addresses().iter().all(is_loopback) {
+            return;
+        }
+        if self.signed {
+            tracing::warn!(
+                endpoint = %endpoints,
+                "TLS is off: whoever sits between reads messages and signed headers, and can \
+                 send them again"
+            );
+        } else {
+            tracing::warn!(endpoint = %endpoints, "TLS is off: whoever sits between reads messages");
+        }
+    }
+
+    /// Requests over this are signed, which is worth a warning where anybody can read them.
+    pub(crate) fn signed(mut self, signed: bool) -> Self {
+        self.signed = signed;
+        self
     }
 
     /// The addresses of a slot that has no predecessor, in random order.
     pub(super) fn addresses(&self, endpoints: &Endpoints) -> Vec<Address> {
+        self.warn_of_plain_text(endpoints);
         let mut addresses = endpoints.addresses().to_vec();
         self.environment.rng().shuffle(&mut addresses);
         addresses
@@ -205,6 +230,11 @@ impl Transport {
                 .caused_by(error)
         })
     }
+}
+
+fn is_loopback(address: &Address) -> bool {
+    let ip = address.host().parse::<IpAddr>();
+    ip.map_or(address.host() == "localhost", |ip| ip.is_loopback())
 }
 
 impl fmt::Debug for Transport {

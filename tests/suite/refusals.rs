@@ -114,6 +114,64 @@ fn settings_that_are_never_answered() {
 }
 
 #[test]
+fn settings_for_another_kind_of_client() {
+    virtually(async {
+        let broker = topic().await;
+        let odd = broker.fault(Fault::on(Rpc::Telemetry).always().mutate(|reply| {
+            if let rocketmq_embedded::Reply::Telemetry(command) = reply
+                && let Some(pb::telemetry_command::Command::Settings(settings)) =
+                    &mut command.command
+            {
+                let publishing = pb::Publishing::default();
+                settings.pub_sub = Some(pb::settings::PubSub::Publishing(publishing));
+            }
+        }));
+        let client = client(&broker);
+        let error = refused(&client, "t", "g").await;
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+        assert_eq!(broker.record().count(Rpc::ReceiveMessage), 0);
+        odd.clear();
+        let started = client.start(spec("t", "g")).await;
+        started.expect("the server is well again");
+    });
+}
+
+#[test]
+fn settings_that_say_nothing_leave_the_defaults() {
+    virtually(async {
+        let broker = topic().await;
+        broker.fault(Fault::on(Rpc::Telemetry).always().mutate(|reply| {
+            if let rocketmq_embedded::Reply::Telemetry(command) = reply
+                && let Some(pb::telemetry_command::Command::Settings(settings)) =
+                    &mut command.command
+            {
+                *settings = pb::Settings::default();
+            }
+        }));
+        store_numbered(&broker, "t", 5).await;
+        let consumer = client(&broker).start(spec("t", "g")).await.unwrap();
+        broker.wait_for(|_| broker.acks().len() == 5).await;
+        consumer.shutdown(secs(1)).await;
+    });
+}
+
+#[test]
+fn one_thread_without_local_tasks() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let config = ClientConfig::builder("127.0.0.1:1")
+            .tls(Tls::Off)
+            .on_this_thread(true);
+        let client = Client::new(config.build().unwrap());
+        let error = client.start(spec("t", "g")).await.unwrap_err();
+        names(&error, "LocalSet");
+    });
+}
+
+#[test]
 fn a_wrong_key() {
     virtually(async {
         let broker = broker(|builder| builder.credentials("key", "right")).await;

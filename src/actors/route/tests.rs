@@ -45,7 +45,9 @@ impl Role for Silent {
         }
     }
 
-    fn apply(&self, _: &pb::Settings) {}
+    fn apply(&self, _: &pb::Settings) -> bool {
+        true
+    }
 
     fn heartbeat(&self) -> pb::HeartbeatRequest {
         pb::HeartbeatRequest {

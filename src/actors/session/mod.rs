@@ -173,7 +173,13 @@ impl SessionActor {
             life,
             observer,
         } = &self.spec;
-        member.role.apply(settings);
+        if !member.role.apply(settings) {
+            let error = Error::new(
+                ErrorKind::Protocol,
+                "the server answered with settings for another kind of client",
+            );
+            return self.refuse(&error.operation("Telemetry").endpoint(life.endpoints()));
+        }
         let fresh = !life.is_ready();
         let witness = life.apply();
         for waiting in self.state.waiting.drain(..) {
