@@ -168,6 +168,12 @@ impl fmt::Debug for DeliveryHandler {
 /// What can be given to a consumer as its handler: an async closure or function that takes a
 /// [`Delivery`] and returns an [`IntoOutcome`], the `Recipient` of an actor, or a
 /// [`DeliveryHandler`]. `Kind` tells them apart; it is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot handle deliveries",
+    label = "no handler",
+    note = "a handler is an async closure `|delivery: Delivery| async move {{ .. }}`, the \
+            `Recipient<Deliver>` of an actor, or what `ChildRef::deliver()` gives"
+)]
 pub trait IntoHandler<Kind> {
     /// The handler.
     fn into_handler(self) -> DeliveryHandler;
