@@ -2,20 +2,20 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Supervised};
-use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use rocketmq_proto::v2 as pb;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::process_queue::{ProcessQueueActor, QueueSpec};
 use crate::{
     Error, ErrorKind, Result,
-    consume::{Consumption, Receiver, RunningQueue, Subscription, settle, watch_freshness},
+    consume::{
+        Consumption, Receiver, RunningQueue, Subscription, settle_returned, watch_freshness,
+    },
     member::get_route,
     messages::{
         consumer::{
@@ -30,11 +30,9 @@ use crate::{
         queue::{MessageQueue, QueueKey},
         route::Route,
     },
-    topology::{EventKind, Exit, Restart, Scope, Tasks, panic_text, supervise},
+    topology::{EventKind, Exit, Restart, Scope, Tasks, supervise},
 };
 
-/// Deliveries handed back at once.
-const HAND_BACKS: usize = 16;
 /// A process queue that failed is made anew after this time, longer each time.
 const AFTER_FAILURE: Delays = Delays::doubling(Duration::from_millis(500), Duration::from_secs(30));
 
@@ -300,39 +298,6 @@ impl Actor for ConsumerActor {
         }
         if self.consumption.begun.load(Ordering::Acquire) {
             ctx.notify(Begin);
-        }
-    }
-}
-
-/// Settles what was dropped unsettled, for ever.
-async fn settle_returned(consumption: Arc<Consumption>) {
-    loop {
-        let settling = AssertUnwindSafe(settle_all_returned(&consumption)).catch_unwind();
-        if let Err(panic) = settling.await {
-            tracing::warn!(panic = panic_text(panic.as_ref()), "settling goes on");
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-    }
-}
-
-async fn settle_all_returned(consumption: &Arc<Consumption>) {
-    let mut settling = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            returned = consumption.leases.returned() => {
-                // No endpoint waits for another.
-                let mut by_endpoint = BTreeMap::<_, Vec<_>>::new();
-                for lease in returned {
-                    let at = lease.receipt().map(|receipt| receipt.endpoints.clone());
-                    by_endpoint.entry(at).or_default().push(lease);
-                }
-                settling.extend(by_endpoint.into_values().map(|leases| {
-                    futures::stream::iter(leases).for_each_concurrent(HAND_BACKS, |lease| {
-                        settle::carry_out(consumption, lease)
-                    })
-                }));
-            }
-            Some(()) = settling.next() => {}
         }
     }
 }
