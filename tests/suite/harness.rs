@@ -15,6 +15,7 @@ use tonic::{Request, transport::Endpoint};
 
 /// Runs a test in virtual time. Longer than a virtual month is a hang.
 pub fn virtually<T>(test: impl Future<Output = T>) -> T {
+    super::log::install();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)

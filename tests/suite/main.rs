@@ -18,6 +18,7 @@ mod gate;
 mod harness;
 mod health;
 mod life;
+mod log;
 mod producer;
 mod refusals;
 mod requests;

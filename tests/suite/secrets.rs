@@ -1,46 +1,12 @@
 //! No secret, signature or body shows in any log, at any level, nor in any `Debug` or error.
 
-use std::{
-    io::Write,
-    sync::{Arc, Mutex},
-};
-
 use rocketmq_actors::{
     Client, Credentials, Delivery, Filter, Message, Outcome, ProducerSpec, PushConsumerSpec,
 };
 use rocketmq_embedded::{Fault, Rpc, TopicConfig, proto as pb};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing::level_filters::LevelFilter;
 
-use super::harness::*;
-
-/// Where log lines go.
-#[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
+use super::{harness::*, log::Log};
 
 const SECRET: &str = "MARKER-SECRET";
 const TOKEN: &str = "MARKER-TOKEN";
@@ -48,12 +14,7 @@ const BODY: &str = "MARKER-BODY";
 
 #[test]
 fn nothing_secret_is_logged_at_trace_or_shown_by_debug() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(log.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = Log::start(LevelFilter::TRACE);
     virtually(async {
         let broker = broker(|builder| builder.credentials("key", SECRET)).await;
         broker.create_topic("t", TopicConfig::normal(1));
@@ -141,12 +102,7 @@ fn nothing_secret_is_logged_at_trace_or_shown_by_debug() {
 
 #[test]
 fn a_minute_of_idling_logs_nothing_at_info() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::INFO)
-        .with_writer(log.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = Log::start(LevelFilter::INFO);
     virtually(async {
         let broker = broker(|builder| builder).await;
         broker.create_topic("t", TopicConfig::normal(1));

@@ -1,61 +1,20 @@
-//! What the client logs: the commits of routes show nowhere else.
+//! Commits of routes, which show nowhere else than in the log.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use tracing::level_filters::LevelFilter;
 
-use tracing_subscriber::fmt::MakeWriter;
+use crate::log;
 
 /// The log of this thread from its making to its end.
-pub(super) struct Log {
-    text: Text,
-    _default: tracing::subscriber::DefaultGuard,
-}
-
-#[derive(Clone, Default)]
-struct Text(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Text {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Text {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
+pub(super) struct Log(log::Log);
 
 impl Log {
     pub(super) fn start() -> Self {
-        use tracing_subscriber::util::SubscriberInitExt;
-        let text = Text::default();
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_max_level(tracing_subscriber::filter::LevelFilter::INFO)
-            .with_writer(text.clone())
-            .finish();
-        Self {
-            text,
-            _default: subscriber.set_default(),
-        }
+        Self(log::Log::start(LevelFilter::INFO))
     }
 
     /// The lines that have `part`, from it on.
     pub(super) fn lines(&self, part: &str) -> Vec<String> {
-        let text = String::from_utf8(self.text.0.lock().unwrap().clone()).unwrap();
-        text.lines()
-            .filter_map(|line| Some(line[line.find(part)?..].to_owned()))
-            .collect()
+        self.0.lines(part)
     }
 
     /// Each commit of a route as `topic queues quarantined`.
