@@ -6,17 +6,54 @@
 use std::{
     cell::RefCell,
     io,
-    sync::{Arc, Mutex, Once},
+    sync::{
+        Arc, Mutex, Once,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::{Layer, filter::dynamic_filter_fn, fmt, layer::SubscriberExt};
+use tracing::{Metadata, Subscriber, callsite::rebuild_interest_cache, subscriber::Interest};
+use tracing_subscriber::{
+    Layer, fmt,
+    layer::{Context, Filter, SubscriberExt},
+};
 
 type Text = Arc<Mutex<Vec<u8>>>;
 
 thread_local! {
     /// Where this thread's lines go, and up to which level.
     static CAPTURE: RefCell<Option<(LevelFilter, Text)>> = const { RefCell::new(None) };
+}
+
+/// How many captures there are at TRACE: without one, such lines cost next to nothing.
+static TRACING: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets through what the thread that logs captures.
+struct Captured;
+
+impl<S: Subscriber> Filter<S> for Captured {
+    fn enabled(&self, place: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        CAPTURE.with_borrow(|capture| {
+            let level = capture
+                .as_ref()
+                .map_or(LevelFilter::OFF, |(level, _)| *level);
+            *place.level() <= level
+        })
+    }
+
+    fn callsite_enabled(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        let traced = TRACING.load(Ordering::Acquire) > 0;
+        Some(if traced {
+            LevelFilter::TRACE
+        } else {
+            LevelFilter::INFO
+        })
+    }
 }
 
 struct ThisThread;
@@ -40,16 +77,8 @@ impl io::Write for ThisThread {
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let wanted = dynamic_filter_fn(|place, _| {
-            CAPTURE.with_borrow(|capture| {
-                let level = capture
-                    .as_ref()
-                    .map_or(LevelFilter::OFF, |(level, _)| *level);
-                *place.level() <= level
-            })
-        });
         let lines = fmt::layer().with_ansi(false).with_writer(|| ThisThread);
-        let subscriber = tracing_subscriber::registry().with(lines.with_filter(wanted));
+        let subscriber = tracing_subscriber::registry().with(lines.with_filter(Captured));
         tracing::subscriber::set_global_default(subscriber).unwrap();
     });
 }
@@ -62,6 +91,10 @@ impl Log {
         install();
         let text = Text::default();
         CAPTURE.set(Some((level, text.clone())));
+        if level == LevelFilter::TRACE {
+            TRACING.fetch_add(1, Ordering::AcqRel);
+            rebuild_interest_cache();
+        }
         Self(text)
     }
 
@@ -80,6 +113,10 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        CAPTURE.set(None);
+        let ended = CAPTURE.take();
+        if ended.is_some_and(|(level, _)| level == LevelFilter::TRACE) {
+            TRACING.fetch_sub(1, Ordering::AcqRel);
+            rebuild_interest_cache();
+        }
     }
 }
