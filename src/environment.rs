@@ -82,6 +82,13 @@ impl fmt::Debug for Connector {
     }
 }
 
+/// A random UUID (version 4) as text.
+pub(crate) fn random_uuid(rng: &mut fastrand::Rng) -> String {
+    uuid::Builder::from_random_bytes(rng.u128(..).to_be_bytes())
+        .into_uuid()
+        .to_string()
+}
+
 /// What every part of one client shares of the outside world.
 #[derive(Clone)]
 pub(crate) struct Environment {

@@ -81,6 +81,11 @@ impl RouteActor {
         child.addr
     }
 
+    /// What a caller gets whose question a restart has swallowed.
+    pub(crate) fn lost() -> Error {
+        Error::new(ErrorKind::Server, "the route actor restarted meanwhile")
+    }
+
     fn new(member: Arc<Member>, scope: Scope) -> Self {
         let config = &member.config;
         let gate = Gate::new(config.all_endpoints, config.intervals.routes);
@@ -297,10 +302,7 @@ impl Handler<GetRoute> for RouteActor {
             .or_default()
             .push(caller);
         self.fetch(&message.topic, ctx.address());
-        Box::pin(async move {
-            let lost = || Error::new(ErrorKind::Server, "the route actor restarted meanwhile");
-            answered.await.unwrap_or_else(|_| Err(lost()))
-        })
+        Box::pin(async move { answered.await.unwrap_or_else(|_| Err(Self::lost())) })
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     actors::ProcessQueueActor,
+    environment::random_uuid,
     messages::process_queue::{AwaitLane, LoopReport, Received},
     rpc::says_settings_lost,
 };
@@ -28,7 +29,7 @@ pub(crate) async fn receive_loop(
     let _polls = (consumption.polls.token(), receiver.polls.token());
     let mut rng = consumption.member.config.environment.rng();
     let mut pace = Pace::new(rng.fork());
-    let mut attempt_id = new_attempt_id(&mut rng);
+    let mut attempt_id = random_uuid(&mut rng);
     let stop = || stopped(&consumption, &dropped);
     loop {
         tokio::select! {
@@ -53,7 +54,7 @@ pub(crate) async fn receive_loop(
         };
         // The id stays until messages came, so that the server can repeat a lost reply.
         if reception.messages > 0 {
-            attempt_id = new_attempt_id(&mut rng);
+            attempt_id = random_uuid(&mut rng);
         }
         let wait = pace.wait(&reception, started.elapsed());
         tokio::select! {
@@ -139,10 +140,4 @@ async fn pause(wait: Duration, fifo: bool, queue: &Addr<ProcessQueueActor>) {
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
     }
-}
-
-fn new_attempt_id(rng: &mut fastrand::Rng) -> String {
-    uuid::Builder::from_random_bytes(rng.u128(..).to_be_bytes())
-        .into_uuid()
-        .to_string()
 }

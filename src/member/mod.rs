@@ -212,9 +212,7 @@ impl Member {
 
     /// Whether the settings of these endpoints are applied.
     pub(crate) fn is_ready(&self, endpoints: &Endpoints) -> bool {
-        self.sessions
-            .get(endpoints)
-            .is_some_and(|session| session.life.is_ready())
+        self.sessions.is_ready(endpoints)
     }
 
     /// Has endpoints pass the gate, if they have not yet. Cancel safe.
@@ -232,8 +230,8 @@ impl Member {
         let asked = routes.send(PrepareEndpoints {
             endpoints: endpoints.clone(),
         });
-        let lost = |_| Error::new(ErrorKind::Server, "the route actor restarted meanwhile");
-        asked.await.map_err(lost).flatten().map(drop)
+        let answered = asked.await.map_err(|_| RouteActor::lost()).flatten();
+        answered.map(drop)
     }
 
     /// How often actors of this member were restarted.

@@ -72,12 +72,11 @@ fn overdue(member: &Member, topic: &str, last: Option<Error>) -> Error {
 
 /// The committed route of a topic, from the route actor.
 pub(crate) async fn get_route(routes: &Addr<RouteActor>, topic: &Arc<str>) -> Result<Arc<Route>> {
-    let lost = |_| Error::new(ErrorKind::Server, "the route actor restarted meanwhile");
     routes
         .send(GetRoute {
             topic: topic.clone(),
         })
         .await
-        .map_err(lost)
+        .map_err(|_| RouteActor::lost())
         .flatten()
 }

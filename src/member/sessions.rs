@@ -40,6 +40,14 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
+    /// Whether the settings of these endpoints are applied. Asked for every send and receive.
+    pub(crate) fn is_ready(&self, endpoints: &Endpoints) -> bool {
+        let table = self.lock();
+        table
+            .get(endpoints)
+            .is_some_and(|session| session.life.is_ready())
+    }
+
     pub(crate) fn get(&self, endpoints: &Endpoints) -> Option<Session> {
         self.lock().get(endpoints).cloned()
     }

@@ -6,7 +6,11 @@ use rocketmq_proto::v2 as pb;
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 
 use super::signature::{authorization, date_time};
-use crate::{Error, Result, environment::Environment, model::CredentialsProvider};
+use crate::{
+    Error, Result,
+    environment::{Environment, random_uuid},
+    model::CredentialsProvider,
+};
 
 /// The version sent to servers, which compare it as text with "5.0.3".
 const CLIENT_VERSION: &str = concat!("5.2.0-rust-", env!("CARGO_PKG_VERSION"));
@@ -84,9 +88,7 @@ impl Headers {
             .rng
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        uuid::Builder::from_random_bytes(rng.u128(..).to_be_bytes())
-            .into_uuid()
-            .to_string()
+        random_uuid(&mut rng)
     }
 }
 
