@@ -1,9 +1,18 @@
 //! Acks of one queue, in batches without waiting: while one request is in flight the next collects.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{StreamExt, future::LocalBoxFuture, stream::FuturesUnordered};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 
 use super::{
     consumption::Consumption,
@@ -18,6 +27,9 @@ use crate::{
 
 /// Most entries of one request.
 const LARGEST: usize = 64;
+/// As many entries depart even while another request is in flight, and so many such requests.
+const FULL: usize = 32;
+const MOST_REQUESTS: usize = 4;
 const DELAYS: Delays = Delays::doubling(Duration::from_millis(100), Duration::from_secs(5));
 
 /// Deliveries of one queue that wait for their ack. Clones share them.
@@ -27,7 +39,9 @@ pub(crate) struct Acks(Rc<Waiting>);
 #[derive(Debug, Default)]
 struct Waiting {
     leases: RefCell<Vec<Lease>>,
-    added: Notify,
+    /// How many requests are in flight.
+    requests: Cell<usize>,
+    may_depart: Notify,
 }
 
 impl Acks {
@@ -35,66 +49,111 @@ impl Acks {
     pub(crate) fn add(&self, mut lease: Lease) {
         lease.decide(Decision::Ack);
         self.0.leases.borrow_mut().push(lease);
-        self.0.added.notify_one();
+        if self.0.departs() {
+            self.0.may_depart.notify_one();
+        }
     }
 
     /// Sends what is added, for ever. Failed entries are retried one by one beside it.
     pub(crate) async fn run(self, consumption: Arc<Consumption>) {
+        let waiting = &*self.0;
+        let mut requests = FuturesUnordered::new();
         let mut singles: FuturesUnordered<LocalBoxFuture<'static, ()>> = FuturesUnordered::new();
-        let mut delays = DELAYS.start();
-        let mut failing_since: Option<Instant> = None;
+        let mut failures = Failures::default();
         loop {
-            let batch = self.take();
-            if batch.is_empty() {
-                tokio::select! {
-                    () = self.0.added.notified() => {}
-                    Some(()) = singles.next() => {}
-                }
-                continue;
+            while failures.resting.is_none() && waiting.departs() {
+                requests.push(send(&consumption, waiting.take()));
+                waiting.requests.set(requests.len());
             }
-            let sent = send(&consumption, batch);
-            tokio::pin!(sent);
-            let failed = loop {
-                tokio::select! {
-                    failed = &mut sent => break failed,
-                    Some(()) = singles.next() => {}
-                }
-            };
-            match failed {
-                Ok(entries) => {
-                    delays.reset();
-                    failing_since = None;
-                    singles.extend(entries.into_iter().map(|lease| single(&consumption, lease)));
-                }
-                Err(batch) => {
-                    let since = *failing_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() > PATIENCE {
+            tokio::select! {
+                () = waiting.may_depart.notified() => {}
+                () = failures.rest() => {}
+                Some(()) = singles.next() => {}
+                Some(sent) = requests.next() => {
+                    waiting.requests.set(requests.len());
+                    let again = match sent {
+                        Ok(entries) => {
+                            failures = Failures::default();
+                            entries
+                        }
                         // Each for itself is given up, with its reason.
-                        singles.extend(batch.into_iter().map(|lease| single(&consumption, lease)));
-                        continue;
-                    }
-                    self.0.leases.borrow_mut().splice(0..0, batch);
-                    pause(&consumption, &mut delays).await;
+                        Err(batch) if failures.last_too_long() => batch,
+                        Err(batch) => {
+                            waiting.leases.borrow_mut().splice(0..0, batch);
+                            failures.one_more(&consumption);
+                            continue;
+                        }
+                    };
+                    singles.extend(again.into_iter().map(|lease| single(&consumption, lease)));
                 }
             }
         }
     }
+}
+
+impl Waiting {
+    /// Whether a request is to be sent now: the first at once, another beside it only when full.
+    fn departs(&self) -> bool {
+        let (count, requests) = (self.leases.borrow().len(), self.requests.get());
+        count > 0 && (requests == 0 || (count >= FULL && requests < MOST_REQUESTS))
+    }
 
     fn take(&self) -> Vec<Lease> {
-        let mut leases = self.0.leases.borrow_mut();
+        let mut leases = self.leases.borrow_mut();
         let count = leases.len().min(LARGEST);
         leases.drain(..count).collect()
+    }
+}
+
+/// Requests that failed as a whole since the last that did not.
+#[derive(Debug)]
+struct Failures {
+    since: Option<Instant>,
+    delays: DelaysState,
+    /// Until when no request departs.
+    resting: Option<Instant>,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self {
+            since: None,
+            delays: DELAYS.start(),
+            resting: None,
+        }
+    }
+}
+
+impl Failures {
+    fn last_too_long(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() > PATIENCE)
+    }
+
+    fn one_more(&mut self, consumption: &Consumption) {
+        let now = Instant::now();
+        self.since.get_or_insert(now);
+        // Those that were in flight together are one failure.
+        if self.resting.is_none() {
+            let wait = self
+                .delays
+                .next(&mut consumption.member.config.environment.rng());
+            self.resting = Some(now + wait);
+        }
+    }
+
+    /// Ends when requests may depart again; never if they may now.
+    async fn rest(&mut self) {
+        match self.resting {
+            Some(until) => sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+        self.resting = None;
     }
 }
 
 fn single(consumption: &Arc<Consumption>, lease: Lease) -> LocalBoxFuture<'static, ()> {
     let consumption = consumption.clone();
     Box::pin(async move { ack(&consumption, lease).await })
-}
-
-async fn pause(consumption: &Consumption, delays: &mut DelaysState) {
-    let wait = delays.next(&mut consumption.member.config.environment.rng());
-    tokio::time::sleep(wait).await;
 }
 
 /// Sends one request: `Ok` with the entries that have to be retried singly, `Err` with all when

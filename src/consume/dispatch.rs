@@ -30,9 +30,17 @@ pub(crate) async fn handle(
     drop(permit);
     match outcome {
         Outcome::Ack => acks.add(lease),
-        Outcome::Retry => retry_by_policy(&consumption, lease).await,
-        Outcome::RetryAfter(delay) => settle::retry(&consumption, lease, delay).await,
-        Outcome::DeadLetter { reason } => settle::dead_letter(&consumption, lease, &reason).await,
+        // Boxed: its requests are large, and every message's task would be with them.
+        failed => Box::pin(settle_failed(&consumption, lease, failed)).await,
+    }
+}
+
+async fn settle_failed(consumption: &Arc<Consumption>, lease: Lease, outcome: Outcome) {
+    match outcome {
+        Outcome::Ack => settle::ack(consumption, lease).await,
+        Outcome::Retry => retry_by_policy(consumption, lease).await,
+        Outcome::RetryAfter(delay) => settle::retry(consumption, lease, delay).await,
+        Outcome::DeadLetter { reason } => settle::dead_letter(consumption, lease, &reason).await,
     }
 }
 
