@@ -28,6 +28,11 @@ use crate::{
     model::{Address, Endpoints},
 };
 
+/// What may be on its way to one connection, unread. A reply that waits for room in its consumer's
+/// cache holds up to 2 MiB of it, hyper's window of a stream; so many more must fit beside each
+/// other that none holds up another consumer.
+const CONNECTION_WINDOW: u32 = 256 << 20;
+
 /// What the first byte of a plain-text peer gave away.
 #[derive(Debug, Default)]
 pub(crate) struct PeerNote(AtomicU8);
@@ -223,6 +228,7 @@ impl Transport {
         let endpoint = Endpoint::from(uri)
             .connect_timeout(self.connect_timeout)
             .http2_max_header_list_size(64 * 1024)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .executor(OnRuntime(self.runtime.clone()));
         secure(endpoint, &self.tls).map_err(|error| {
             Error::new(ErrorKind::Tls, "the TLS options cannot be used")
