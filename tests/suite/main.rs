@@ -13,6 +13,7 @@ mod behaviours;
 mod chaos;
 mod consuming;
 mod crashes;
+mod economy;
 mod events;
 mod gate;
 mod harness;
