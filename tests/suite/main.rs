@@ -14,6 +14,7 @@ mod behaviours;
 mod chaos;
 mod consuming;
 mod crashes;
+mod economy;
 mod events;
 mod gate;
 mod harness;
