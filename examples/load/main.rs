@@ -20,6 +20,8 @@
 //!   Of a backlog that says how long the messages waited
 //! - `peak_rss_kib`: the most memory that was resident since the start of the process
 //!
+//! With `RUST_LOG=load=info` a line on stderr says when that span begins, `measured from here`.
+//!
 //! Topic and group have to exist. Every mode has a runtime of two threads; this library's
 //! consumers and connections run on threads of their own, two unless configured otherwise. Needs
 //! Linux: time and memory are read from `/proc`.
