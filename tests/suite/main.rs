@@ -9,6 +9,7 @@
 
 mod actors;
 mod actors_in_production;
+mod batching;
 mod behaviours;
 mod chaos;
 mod consuming;
