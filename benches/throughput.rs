@@ -19,7 +19,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 use rocketmq_actors::{
-    Client, ClientConfig, Delivery, Filter, Message, ProducerSpec, PushConsumerSpec, Tls,
+    Batching, Client, ClientConfig, Delivery, Filter, Message, ProducerSpec, PushConsumerSpec, Tls,
 };
 use rocketmq_embedded::{
     Builder, EmbeddedBroker, TopicConfig,
@@ -32,6 +32,8 @@ use tonic::{
 };
 
 const IN_FLIGHT: usize = 64;
+const REQUESTS: usize = 16;
+const TOGETHER: usize = 32;
 const LOOPS: usize = 4;
 const BATCH: i32 = 32;
 const BODY: usize = 1024;
@@ -47,20 +49,38 @@ fn main() {
     let broker = server.block_on(async { start(EmbeddedBroker::builder()).await });
     let client = runtime();
     let mut sends = Vec::new();
+    let mut batches = Vec::new();
     let mut receives = Vec::new();
     for round in 0..ROUNDS {
         broker.create_topic(format!("raw{round}"), TopicConfig::normal(8));
         broker.create_topic(format!("ours{round}"), TopicConfig::normal(8));
-        let ours = client.block_on(send(&broker, &format!("ours{round}"), messages));
-        let raw = client.block_on(raw_send(&broker, &format!("raw{round}"), messages));
+        broker.create_topic(format!("batches{round}"), TopicConfig::normal(8));
+        let ours = client.block_on(send(
+            &broker,
+            &format!("ours{round}"),
+            messages,
+            Batching::off(),
+        ));
+        let raw = client.block_on(raw_send(
+            &broker,
+            &format!("raw{round}"),
+            messages,
+            IN_FLIGHT,
+            1,
+        ));
         sends.push(report("send one by one", messages, ours, raw));
+        let topic = format!("batches{round}");
+        let ours = client.block_on(send(&broker, &topic, messages, Batching::adaptive()));
+        let raw = client.block_on(raw_send(&broker, &topic, messages, REQUESTS, TOGETHER));
+        batches.push(report("send together", messages, ours, raw));
         let ours = client.block_on(consume(&broker, &format!("ours{round}"), messages));
         let raw = client.block_on(raw_consume(&broker, &format!("raw{round}"), messages));
         receives.push(report("receive and ack", messages, ours, raw));
     }
     println!(
-        "median: send {:.2}, receive {:.2} of the bare loop",
+        "median: send {:.2}, send together {:.2}, receive {:.2} of the bare loop",
         median(sends),
+        median(batches),
         median(receives)
     );
 }
@@ -95,10 +115,17 @@ fn ours(broker: &EmbeddedBroker) -> Client {
     Client::new(config.build().unwrap())
 }
 
-async fn send(broker: &EmbeddedBroker, topic: &str, messages: usize) -> Duration {
-    let spec = ProducerSpec::builder()
-        .topic(topic)
-        .max_in_flight(IN_FLIGHT);
+async fn send(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    messages: usize,
+    batching: Batching,
+) -> Duration {
+    let spec = ProducerSpec::builder().topic(topic).batching(batching);
+    let spec = match batching == Batching::off() {
+        true => spec.max_in_flight(IN_FLIGHT),
+        false => spec,
+    };
     let producer = ours(broker).start(spec.build().unwrap()).await.unwrap();
     let message = Message::builder(topic)
         .body(vec![b'x'; BODY])
@@ -160,30 +187,37 @@ fn resource(name: &str) -> Option<pb::Resource> {
     })
 }
 
-async fn raw_send(broker: &EmbeddedBroker, topic: &str, messages: usize) -> Duration {
+async fn raw_send(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    messages: usize,
+    requests: usize,
+    together: usize,
+) -> Duration {
     let raw = raw(broker).await;
     let body = bytes::Bytes::from(vec![b'x'; BODY]);
     let started = Instant::now();
-    let sends = stream::iter(0..messages).map(|number| {
+    let sends = stream::iter((0..messages).step_by(together)).map(|first| {
         let (mut raw, body) = (raw.clone(), body.clone());
         async move {
-            let message = pb::Message {
+            let message = |number: usize| pb::Message {
                 topic: resource(topic),
-                body,
+                body: body.clone(),
                 system_properties: Some(pb::SystemProperties {
                     message_id: number.to_string(),
                     ..Default::default()
                 }),
                 ..Default::default()
             };
-            let messages = vec![message];
+            let messages = (first..messages.min(first + together)).map(message);
+            let messages = messages.collect();
             raw.send_message(request(pb::SendMessageRequest { messages }))
                 .await
                 .unwrap();
         }
     });
     sends
-        .buffer_unordered(IN_FLIGHT)
+        .buffer_unordered(requests)
         .for_each(|()| async {})
         .await;
     started.elapsed()
