@@ -601,6 +601,34 @@ fn nothing_that_collected_goes_to_an_endpoint_whose_settings_are_lost() {
     });
 }
 
+#[test]
+fn what_collected_before_the_settings_were_lost_waits_until_they_are_back() {
+    virtually(async {
+        let broker = with_topic(1).await;
+        broker.create_topic("u", TopicConfig::normal(1));
+        let producer = start(&broker, spec().topic("u")).await;
+        broker.fault(Fault::on(Rpc::SendMessage).topic("t").delay_reply(secs(1)));
+        let first = sending(&producer, "first");
+        until_sent(&broker, 1).await;
+        let collected = sending(&producer, "collected");
+        tokio::time::sleep(millis(10)).await;
+        broker.forget_settings(0, producer.client_id());
+        broker.fault(Fault::on(Rpc::Telemetry).delay(secs(2)));
+        let lost = Fault::on(Rpc::SendMessage).topic("u");
+        broker.fault(lost.status(pb::Code::UnrecognizedClientType, "who?"));
+        let other = Message::builder("u").body("other").build().unwrap();
+        let began = Instant::now();
+        let (other, waited) = tokio::join!(producer.send(other), async {
+            collected.await.unwrap().unwrap();
+            began.elapsed()
+        });
+        other.unwrap();
+        first.await.unwrap().unwrap();
+        assert_eq!(waited, secs(2));
+        assert_eq!(stored(&broker).len(), 2);
+    });
+}
+
 /// One of the ways a request goes wrong.
 fn mishap(rng: &mut fastrand::Rng) -> Fault {
     let fault = Fault::on(Rpc::SendMessage)
