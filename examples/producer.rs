@@ -89,7 +89,9 @@ fn print(receipt: &SendReceipt) -> std::io::Result<()> {
         receipt.topic(),
         receipt.broker_name(),
         receipt.queue_id(),
-        receipt.offset()
+        receipt
+            .offset()
+            .map_or_else(|| "unknown".to_owned(), |offset| offset.to_string())
     )
 }
 

@@ -55,8 +55,8 @@ pub use model::{
     MessageType, RetryPolicy,
 };
 pub use produce::{
-    Producer, ProducerBuilder, ProducerShutdownReport, ProducerSpec, ProducerStats, SendReceipt,
-    WhenFull,
+    Batching, Producer, ProducerBuilder, ProducerShutdownReport, ProducerSpec, ProducerStats,
+    SendReceipt, WhenFull,
 };
 pub use topology::{
     Backoff, ChildRef, ChildSpec, ChildState, Event, EventKind, Exit, Intensity, Liveness,

@@ -29,6 +29,7 @@ pub(crate) struct Options {
     pub(crate) in_memory: bool,
     pub(crate) pull: bool,
     pub(crate) recall: bool,
+    pub(crate) legacy_batch: bool,
     pub(crate) stopped: CancellationToken,
 }
 
@@ -63,6 +64,7 @@ impl Builder {
                 in_memory: false,
                 pull: false,
                 recall: false,
+                legacy_batch: false,
                 stopped: CancellationToken::new(),
             },
         }
@@ -141,6 +143,14 @@ impl Builder {
     /// so does this one.
     pub fn recall(mut self, allow: bool) -> Self {
         self.options.recall = allow;
+        self
+    }
+
+    /// Damages batches as real servers up to 5.3.3 do: each message of a send with several gets the
+    /// id, tag, keys and properties of the first, and keeps its own only where that has none. Off
+    /// when not said: newer servers keep them apart.
+    pub fn legacy_batch(mut self, damage: bool) -> Self {
+        self.options.legacy_batch = damage;
         self
     }
 

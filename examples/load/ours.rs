@@ -6,7 +6,7 @@ use std::{
 };
 
 use rocketmq_actors::{
-    Client, ClientConfig, Delivery, Filter, Message, Producer, ProducerSpec, PushConsumer,
+    Batching, Client, ClientConfig, Delivery, Filter, Message, Producer, ProducerSpec, PushConsumer,
     PushConsumerSpec, Result, Tls,
 };
 use tokio::{sync::Notify, task::JoinSet};
@@ -27,11 +27,13 @@ fn client(options: &Options) -> Result<Client> {
 }
 
 fn producer_spec(options: &Options) -> Result<ProducerSpec, Failure> {
-    if options.batch > 1 {
-        return Err("batches by this library are not yet possible: only --batch 1".into());
-    }
+    let batching = match options.batch {
+        1 => Batching::off(),
+        most => Batching::adaptive().max_messages(most),
+    };
     let spec = ProducerSpec::builder()
         .topic(&options.topic)
+        .batching(batching)
         .max_in_flight(options.concurrency);
     Ok(spec.build()?)
 }

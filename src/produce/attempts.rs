@@ -95,8 +95,12 @@ impl Journey {
 
     /// The fair share of what is left that the next attempt may take.
     pub(super) fn share(&self, now: Instant) -> Duration {
-        let left = self.max_attempts.saturating_sub(self.failures).max(1);
-        self.deadline.saturating_duration_since(now) / left
+        self.deadline.saturating_duration_since(now) / self.attempts_left()
+    }
+
+    /// At least one.
+    pub(super) fn attempts_left(&self) -> u32 {
+        self.max_attempts.saturating_sub(self.failures).max(1)
     }
 
     pub(super) fn tried(&self) -> &BTreeSet<Arc<str>> {
@@ -139,6 +143,13 @@ impl Journey {
                 self.missed().then_some(Duration::ZERO)
             }
         }
+    }
+
+    /// The request was refused, which need not be the fault of this message.
+    pub(super) fn refused(&mut self, error: Error) {
+        self.under_way = false;
+        self.maybe_stored |= !error.is_definite();
+        self.last = Some(error);
     }
 
     /// One attempt is lost: whether another is left.

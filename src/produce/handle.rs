@@ -53,7 +53,8 @@ impl Producer {
         self.0.publication.send(message).await
     }
 
-    /// Sends messages, up to 256 at a time, and returns a result for each in their order.
+    /// Sends messages, up to 256 at a time, and returns a result for each in their order. With
+    /// [batching](crate::ProducerBuilder::batching) as many are under way as fill its requests.
     ///
     /// It waits for room in any case, and the time-out of each message counts from when it has
     /// it. Messages are not stored in their order.
@@ -122,6 +123,8 @@ impl Producer {
             sent: stats.sent.get(),
             failed: stats.failed.get(),
             retries: stats.retries.get(),
+            requests: stats.requests.get(),
+            batches: stats.batches.get(),
             restarts: member.restarts(),
             in_flight_messages: messages,
             in_flight_bytes: bytes,
@@ -186,6 +189,10 @@ pub struct ProducerStats {
     pub failed: u64,
     /// Requests beyond the first of a message.
     pub retries: u64,
+    /// Requests with messages.
+    pub requests: u64,
+    /// Those of them with more than one.
+    pub batches: u64,
     /// Restarts of actors.
     pub restarts: u64,
     /// Messages in flight.

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use super::batch::Depot;
 use crate::{
     Error, Result,
     model::{Endpoints, Message, balancer::PublishBalancer, queue::MessageQueue, route::Route},
@@ -22,6 +23,8 @@ pub(crate) struct Lane {
     /// The endpoints of these queues, each once.
     pub(super) endpoints: Vec<Endpoints>,
     accepted: Arc<AtomicBool>,
+    /// Messages that wait for a request to share.
+    pub(super) depot: Arc<Depot>,
 }
 
 /// What there is to send to.
@@ -45,7 +48,7 @@ pub(super) struct Health {
 impl Lane {
     pub(super) fn new(route: Arc<Route>, turn: usize) -> Self {
         let balancer = PublishBalancer::new(&route, turn);
-        Self::with(route, balancer, Arc::default())
+        Self::with(route, balancer, Arc::default(), Arc::default())
     }
 
     /// For a newer route: the turns go on.
@@ -54,13 +57,14 @@ impl Lane {
             Ok(balancer) => balancer.refreshed(&route),
             Err(_) => PublishBalancer::new(&route, turn),
         };
-        Self::with(route, balancer, self.accepted.clone())
+        Self::with(route, balancer, self.accepted.clone(), self.depot.clone())
     }
 
     fn with(
         route: Arc<Route>,
         balancer: Result<PublishBalancer>,
         accepted: Arc<AtomicBool>,
+        depot: Arc<Depot>,
     ) -> Self {
         let endpoints: BTreeSet<_> = route
             .writable()
@@ -71,6 +75,7 @@ impl Lane {
             balancer,
             endpoints: endpoints.into_iter().collect(),
             accepted,
+            depot,
         }
     }
 

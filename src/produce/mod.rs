@@ -1,6 +1,7 @@
 //! Producing: what a producer shall be, how a message is sent, and the parts between.
 
 mod attempts;
+mod batch;
 mod handle;
 mod lane;
 mod limits;
@@ -12,6 +13,7 @@ mod shutdown;
 mod spec;
 mod start;
 
+pub use batch::Batching;
 pub use handle::{Producer, ProducerStats};
 pub use receipt::SendReceipt;
 pub use shutdown::ProducerShutdownReport;

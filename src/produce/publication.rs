@@ -27,6 +27,8 @@ pub(super) struct Stats {
     pub(super) sent: Counter,
     pub(super) failed: Counter,
     pub(super) retries: Counter,
+    pub(super) requests: Counter,
+    pub(super) batches: Counter,
     pub(super) cut_off: Counter,
 }
 
@@ -127,6 +129,8 @@ impl Publication {
             sent = self.stats.sent.get(),
             failed = self.stats.failed.get(),
             retries = self.stats.retries.get(),
+            requests = self.stats.requests.get(),
+            batches = self.stats.batches.get(),
             messages,
             bytes,
             topics = self.role.topic_count(),

@@ -14,7 +14,7 @@ pub struct SendReceipt(Arc<Inner>);
 struct Inner {
     message_id: MessageId,
     queue: MessageQueue,
-    offset: i64,
+    offset: Option<i64>,
     transaction_id: String,
     recall_handle: String,
 }
@@ -23,12 +23,14 @@ impl SendReceipt {
     pub(super) fn new(
         message_id: MessageId,
         queue: MessageQueue,
-        entry: pb::SendResultEntry,
+        entry: Option<pb::SendResultEntry>,
     ) -> Self {
+        let offset = entry.as_ref().map(|entry| entry.offset);
+        let entry = entry.unwrap_or_default();
         Self(Arc::new(Inner {
             message_id,
             queue,
-            offset: entry.offset,
+            offset,
             transaction_id: entry.transaction_id,
             recall_handle: entry.recall_handle,
         }))
@@ -60,9 +62,10 @@ impl SendReceipt {
     }
 
     /// Its place in the queue it is stored in. Of a delayed message, its place in the server's
-    /// own waiting queue.
+    /// own waiting queue. Nothing when the server gave one result for several messages, see
+    /// [`Batching`](crate::Batching).
     #[must_use]
-    pub fn offset(&self) -> i64 {
+    pub fn offset(&self) -> Option<i64> {
         self.0.offset
     }
 

@@ -35,9 +35,26 @@ const FAIR: Duration = Duration::from_secs(1);
 /// How long an endpoint that does not answer the settings is left alone.
 const NOT_READY: Duration = Duration::from_millis(100);
 
+/// What an attempt came to.
+#[derive(Debug)]
+pub(super) enum Step {
+    Stored(Stored),
+    /// It failed, or never left: another may do better.
+    Again,
+    /// The next one has to be without company.
+    Alone,
+}
+
+/// Where a message is stored, and its result if the server gave it one of its own.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) queue: MessageQueue,
+    pub(super) entry: Option<pb::SendResultEntry>,
+}
+
 impl Publication {
     /// Sends one message within the total budget.
-    pub(crate) async fn send(&self, message: Message) -> Result<SendReceipt> {
+    pub(crate) async fn send(self: &Arc<Self>, message: Message) -> Result<SendReceipt> {
         let started = Instant::now();
         let bytes = message.body().len();
         let room = match (self.in_flight.try_enter(bytes), self.options.when_full) {
@@ -61,9 +78,12 @@ impl Publication {
 
     /// Sends messages side by side as far as there is room. The budget of each begins when it
     /// gets its room.
-    pub(super) async fn send_all(&self, messages: Vec<Message>) -> Vec<Result<SendReceipt>> {
+    pub(super) async fn send_all(
+        self: &Arc<Self>,
+        messages: Vec<Message>,
+    ) -> Vec<Result<SendReceipt>> {
         let mut results = Vec::with_capacity(messages.len());
-        let window = Semaphore::new(WINDOW);
+        let window = Semaphore::new(WINDOW.max(self.options.batching.breadth()));
         let mut sending = FuturesOrdered::new();
         for message in messages {
             let bytes = message.body().len();
@@ -88,7 +108,7 @@ impl Publication {
     }
 
     async fn begin(
-        &self,
+        self: &Arc<Self>,
         message: Message,
         room: Result<Room<'_>>,
         _place: Option<SemaphorePermit<'_>>,
@@ -99,12 +119,12 @@ impl Publication {
 
     /// Sends a message that has its room, until it is cut off by the end of the producer.
     async fn dispatch(
-        &self,
+        self: &Arc<Self>,
         message: Message,
         _room: Room<'_>,
         started: Instant,
     ) -> Result<SendReceipt> {
-        let Self { options, stats, .. } = self;
+        let Self { options, stats, .. } = &**self;
         let mut journey = Journey::new(started, options.send_timeout, options.max_attempts);
         let span = tracing::info_span!(
             "send",
@@ -135,7 +155,11 @@ impl Publication {
         sent
     }
 
-    async fn deliver(&self, message: &Message, journey: &mut Journey) -> Result<SendReceipt> {
+    async fn deliver(
+        self: &Arc<Self>,
+        message: &Message,
+        journey: &mut Journey,
+    ) -> Result<SendReceipt> {
         if let Some(error) = self.member.failure() {
             return Err(error);
         }
@@ -153,32 +177,56 @@ impl Publication {
             queue_id: 0,
             transactional: false,
         };
+        let mut alone = false;
         loop {
             let lane = self.open(message.topic(), journey).await?;
             self.check_type(message, &lane)?;
             let queue = self.queue(&lane, message, journey).await?;
             stamp.queue_id = queue.id;
             let request = message.to_proto(&stamp);
-            let generation = self.member.sessions.generation(&queue.endpoints);
-            let limit = journey.share(Instant::now());
-            if limit.is_zero() {
-                return Err(journey.last_error());
-            }
-            match self.attempt(&queue, request, limit, journey).await {
-                Ok(entry) => {
-                    self.member.isolation.rejoin(&queue.endpoints);
-                    lane.note_accepted();
+            let company = self.company(&request).filter(|_| !alone);
+            let step = match company {
+                Some(company) => {
+                    self.together(&lane, queue, request, company, journey)
+                        .await?
+                }
+                None => self.alone(&lane, queue, request, journey).await?,
+            };
+            match step {
+                Step::Stored(Stored { queue, entry }) => {
                     return Ok(SendReceipt::new(id, queue, entry));
                 }
-                Err(error) => {
-                    let verdict = judge(&error, lane.has_accepted());
-                    // A time-out that was cut short says nothing about the endpoint.
-                    let fair = limit >= FAIR.min(self.member.rpc.timeout());
-                    if fair || error.kind() != ErrorKind::Timeout {
-                        self.react(verdict, &queue.endpoints, generation);
-                    }
-                    self.pause(verdict, &queue, error, journey).await?;
-                }
+                Step::Again => {}
+                Step::Alone => alone = true,
+            }
+        }
+    }
+
+    /// One attempt with a request of its own.
+    async fn alone(
+        &self,
+        lane: &Lane,
+        queue: MessageQueue,
+        request: pb::Message,
+        journey: &mut Journey,
+    ) -> Result<Step> {
+        let generation = self.member.sessions.generation(&queue.endpoints);
+        let limit = journey.share(Instant::now());
+        if limit.is_zero() {
+            return Err(journey.last_error());
+        }
+        match self.attempt(&queue, request, limit, journey).await {
+            Ok(entry) => {
+                self.member.isolation.rejoin(&queue.endpoints);
+                lane.note_accepted();
+                let entry = Some(entry);
+                Ok(Step::Stored(Stored { queue, entry }))
+            }
+            Err(error) => {
+                let verdict = judge(&error, lane.has_accepted());
+                self.react(verdict, &error, limit, &queue.endpoints, generation);
+                self.pause(verdict, &queue, error, journey).await?;
+                Ok(Step::Again)
             }
         }
     }
@@ -333,6 +381,7 @@ impl Publication {
             messages: vec![message],
         };
         journey.departs();
+        self.stats.requests.one();
         let reply = self
             .member
             .rpc
@@ -346,8 +395,20 @@ impl Publication {
         })
     }
 
-    /// Lets others know what a failure says of its endpoints.
-    fn react(&self, verdict: Verdict, endpoints: &Endpoints, generation: Option<u64>) {
+    /// Lets others know what the failure of a request with so much time says of its endpoints.
+    pub(super) fn react(
+        &self,
+        verdict: Verdict,
+        error: &Error,
+        limit: Duration,
+        endpoints: &Endpoints,
+        generation: Option<u64>,
+    ) {
+        // A time-out that was cut short says nothing about the endpoint.
+        let fair = limit >= FAIR.min(self.member.rpc.timeout());
+        if !fair && error.kind() == ErrorKind::Timeout {
+            return;
+        }
         match verdict {
             Verdict::Elsewhere => self.member.isolation.isolate(endpoints),
             Verdict::SettingsLost => {
@@ -361,7 +422,7 @@ impl Publication {
     }
 
     /// Waits until the next attempt may start, or ends with the error.
-    async fn pause(
+    pub(super) async fn pause(
         &self,
         verdict: Verdict,
         queue: &MessageQueue,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 
-use super::settings::MAX_TOPICS;
+use super::{batch::Batching, settings::MAX_TOPICS};
 use crate::{Error, Result, config::check_duration, model::name::validate_topic};
 
 /// What a send does while as much is in flight as was allowed.
@@ -28,6 +28,7 @@ pub(crate) struct Options {
     pub(crate) when_full: WhenFull,
     /// What holds until a server has said otherwise.
     pub(crate) validate_type: bool,
+    pub(crate) batching: Batching,
 }
 
 /// What a producer shall be, checked when it was built. Start it with
@@ -62,6 +63,7 @@ impl ProducerSpec {
                 max_in_flight_bytes: 64 * 1024 * 1024,
                 when_full: WhenFull::Wait,
                 validate_type: true,
+                batching: Batching::off(),
             },
         }
     }
@@ -131,6 +133,15 @@ impl ProducerBuilder {
         self
     }
 
+    /// Whether messages that are sent at the same time share requests. Default: they do not.
+    ///
+    /// Many times the throughput, with servers of version 5.4.0 or newer **only**: see
+    /// [`Batching`].
+    pub fn batching(mut self, batching: Batching) -> Self {
+        self.options.batching = batching;
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -152,6 +163,7 @@ impl ProducerBuilder {
             )));
         }
         check_duration("send_timeout", options.send_timeout)?;
+        options.batching.check()?;
         for (name, value) in [
             ("max_in_flight", options.max_in_flight),
             ("max_in_flight_bytes", options.max_in_flight_bytes),
@@ -179,6 +191,7 @@ mod tests {
     #[test]
     fn a_zero_or_endless_number_and_a_bad_name_are_refused_by_name() {
         let spec = ProducerSpec::builder;
+        let batching = |messages| spec().batching(Batching::adaptive().max_messages(messages));
         for (builder, word) in [
             (spec().topic("no spaces"), "topic"),
             (spec().max_attempts(0), "max_attempts"),
@@ -187,6 +200,8 @@ mod tests {
             (spec().max_in_flight(0), "max_in_flight"),
             (spec().max_in_flight(usize::MAX), "max_in_flight"),
             (spec().max_in_flight_bytes(0), "max_in_flight_bytes"),
+            (batching(0), "max_messages"),
+            (batching(1025), "max_messages"),
         ] {
             let refused = builder.build().unwrap_err().to_string();
             assert!(refused.contains(word), "{refused}");

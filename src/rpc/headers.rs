@@ -1,11 +1,11 @@
 //! The metadata every request carries.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rocketmq_proto::v2 as pb;
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 
-use super::signature::{authorization, date_time};
+use super::signature::{authorization, date_time, unix_seconds};
 use crate::{
     Error, Result,
     environment::{Environment, random_uuid},
@@ -34,11 +34,18 @@ pub(crate) fn host_name() -> String {
 
 /// Makes the headers of one producer or consumer.
 pub(crate) struct Headers {
-    client_id: MetadataValue<Ascii>,
-    namespace: MetadataValue<Ascii>,
+    /// Those that never change.
+    fixed: MetadataMap,
     credentials: Option<Arc<dyn CredentialsProvider>>,
     environment: Environment,
-    rng: std::sync::Mutex<fastrand::Rng>,
+    changing: Mutex<Changing>,
+}
+
+/// What changes from request to request.
+struct Changing {
+    rng: fastrand::Rng,
+    /// The date of the second that was asked for last: more than one request has it.
+    date: Option<(u64, MetadataValue<Ascii>)>,
 }
 
 impl Headers {
@@ -48,54 +55,65 @@ impl Headers {
         credentials: Option<Arc<dyn CredentialsProvider>>,
         environment: &Environment,
     ) -> Result<Self> {
-        Ok(Self {
-            client_id: ascii("the client id", client_id)?,
-            namespace: ascii("the namespace", namespace)?,
-            credentials,
-            environment: environment.clone(),
-            rng: std::sync::Mutex::new(environment.rng()),
-        })
-    }
-
-    /// Writes the headers of one attempt and returns its request id.
-    ///
-    /// Each attempt is dated and signed anew, since the date is what is signed.
-    pub(crate) fn write(&self, into: &mut MetadataMap) -> Result<String> {
-        let id = self.request_id();
-        let date = date_time(self.environment.clock.now());
-        into.insert("x-mq-language", MetadataValue::from_static("RUST"));
-        into.insert("x-mq-protocol", MetadataValue::from_static("v2"));
-        into.insert(
+        let mut fixed = MetadataMap::new();
+        fixed.insert("x-mq-language", MetadataValue::from_static("RUST"));
+        fixed.insert("x-mq-protocol", MetadataValue::from_static("v2"));
+        fixed.insert(
             "x-mq-client-version",
             MetadataValue::from_static(CLIENT_VERSION),
         );
-        into.insert("x-mq-client-id", self.client_id.clone());
-        into.insert("x-mq-namespace", self.namespace.clone());
+        fixed.insert("x-mq-client-id", ascii("the client id", client_id)?);
+        fixed.insert("x-mq-namespace", ascii("the namespace", namespace)?);
+        Ok(Self {
+            fixed,
+            credentials,
+            environment: environment.clone(),
+            changing: Mutex::new(Changing {
+                rng: environment.rng(),
+                date: None,
+            }),
+        })
+    }
+
+    /// Writes the headers of one attempt in place of any others and returns its request id.
+    ///
+    /// Each attempt is dated and signed anew, since the date is what is signed.
+    pub(crate) fn write(&self, into: &mut MetadataMap) -> Result<String> {
+        let (id, date) = self.id_and_date()?;
+        into.clone_from(&self.fixed);
         into.insert("x-mq-request-id", ascii("the request id", &id)?);
         if let Some(credentials) = self.credentials.as_ref().and_then(|who| who.credentials()) {
-            let value = authorization(credentials.access_key(), credentials.secret(), &date)?;
+            let signed = date.to_str().unwrap_or_default();
+            let value = authorization(credentials.access_key(), credentials.secret(), signed)?;
             into.insert("authorization", secret("the access key", &value)?);
             if let Some(token) = credentials.token() {
                 into.insert("x-mq-session-token", secret("the session token", token)?);
             }
         }
-        into.insert("x-mq-date-time", ascii("the date", &date)?);
+        into.insert("x-mq-date-time", date);
         Ok(id)
     }
 
-    fn request_id(&self) -> String {
-        let mut rng = self
-            .rng
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        random_uuid(&mut rng)
+    fn id_and_date(&self) -> Result<(String, MetadataValue<Ascii>)> {
+        let now = self.environment.clock.now();
+        let second = unix_seconds(now);
+        let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = random_uuid(&mut changing.rng);
+        let date = match &changing.date {
+            Some((of, date)) if *of == second => date.clone(),
+            _ => {
+                let date = ascii("the date", &date_time(second))?;
+                changing.date.insert((second, date)).1.clone()
+            }
+        };
+        Ok((id, date))
     }
 }
 
 impl std::fmt::Debug for Headers {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Headers")
-            .field("client_id", &self.client_id)
+            .field("fixed", &self.fixed)
             .finish_non_exhaustive()
     }
 }

@@ -12,12 +12,15 @@ use crate::{Error, Result};
 const ALGORITHM: &str = "MQv2-HMAC-SHA1";
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// The value of `x-mq-date-time`: UTC as `20210309T195445Z`. Before 1970 it stays 1970.
-pub(crate) fn date_time(now: SystemTime) -> String {
-    let seconds = now
-        .duration_since(SystemTime::UNIX_EPOCH)
+/// Seconds since 1970; before, it stays 1970.
+pub(crate) fn unix_seconds(now: SystemTime) -> u64 {
+    now.duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
-        .as_secs();
+        .as_secs()
+}
+
+/// The value of `x-mq-date-time`: UTC as `20210309T195445Z`.
+pub(crate) fn date_time(seconds: u64) -> String {
     let (year, month, day) = civil(seconds / SECONDS_PER_DAY);
     let time = seconds % SECONDS_PER_DAY;
     let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
@@ -64,10 +67,6 @@ mod tests {
 
     use super::*;
 
-    fn at(seconds: u64) -> String {
-        date_time(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
-    }
-
     #[test]
     fn dates_are_utc_and_know_leap_years() {
         for (seconds, expected) in [
@@ -83,11 +82,11 @@ mod tests {
             (4_107_542_400, "21000301T000000Z"),
             (253_402_300_799, "99991231T235959Z"),
         ] {
-            assert_eq!(at(seconds), expected);
+            assert_eq!(date_time(seconds), expected);
         }
         assert_eq!(
-            date_time(SystemTime::UNIX_EPOCH - Duration::from_secs(1)),
-            at(0)
+            unix_seconds(SystemTime::UNIX_EPOCH - Duration::from_secs(1)),
+            0
         );
     }
 
@@ -111,8 +110,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_day_later_is_another_and_greater_date(seconds in 0..253_402_214_400_u64) {
-            prop_assert!(at(seconds) < at(seconds + 1));
-            prop_assert!(at(seconds) < at(seconds + SECONDS_PER_DAY));
+            prop_assert!(date_time(seconds) < date_time(seconds + 1));
+            prop_assert!(date_time(seconds) < date_time(seconds + SECONDS_PER_DAY));
         }
     }
 }

@@ -75,6 +75,7 @@ macro_rules! every_behaviour {
         $run! { producing:
             each_message_gets_a_receipt,
             many_messages_get_a_result_each,
+            messages_that_share_requests_are_kept_apart,
             an_actor_pipeline_ends_in_a_topic,
         }
         $run! { refusing:

@@ -10,6 +10,7 @@
 mod actors;
 mod actors_in_production;
 mod backpressure;
+mod batching;
 mod behaviours;
 mod chaos;
 mod consuming;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
+use prost::Message;
 use rocketmq_proto::v2 as pb;
 use tokio::time::Instant;
 
@@ -13,6 +14,7 @@ use crate::clock::{timestamp, timestamp_millis};
 use crate::config::{TopicConfig, TopicType};
 use crate::names;
 use crate::rpc::{Checked, ok, refuse};
+use crate::settings::MAX_BODY;
 use crate::store::log::Stored;
 
 impl Port {
@@ -50,6 +52,19 @@ impl Port {
         let Some(config) = config.filter(TopicConfig::writable) else {
             return refuse(pb::Code::Forbidden, "no writable queue");
         };
+        let bytes = || {
+            request
+                .messages
+                .iter()
+                .map(Message::encoded_len)
+                .sum::<usize>()
+        };
+        if request.messages.len() > 1 && bytes() > MAX_BODY {
+            return refuse(
+                pb::Code::InternalServerError,
+                "the message is illegal, its size exceeds the max",
+            );
+        }
         Ok(self.store(topic, &config, request.messages, shape, now))
     }
 
@@ -122,6 +137,9 @@ impl Port {
                 properties.body_encoding = encoding;
             }
         }
+        if self.cluster.options.legacy_batch {
+            spread_first(&mut messages);
+        }
         messages
     }
 
@@ -160,6 +178,30 @@ impl Port {
     /// One id for a whole batch, which none of its messages has.
     fn batch_id(&self) -> String {
         format!("FD00{:052X}", self.cluster.number())
+    }
+}
+
+/// Gives all messages what the first has.
+fn spread_first(messages: &mut [pb::Message]) {
+    let Some((first, others)) = messages.split_first_mut() else {
+        return;
+    };
+    let Some(spread) = first.system_properties.as_ref() else {
+        return;
+    };
+    for message in others {
+        message
+            .user_properties
+            .extend(first.user_properties.clone());
+        if let Some(own) = properties_mut(message) {
+            own.message_id.clone_from(&spread.message_id);
+            if spread.tag.is_some() {
+                own.tag.clone_from(&spread.tag);
+            }
+            if !spread.keys.is_empty() {
+                own.keys.clone_from(&spread.keys);
+            }
+        }
     }
 }
 
