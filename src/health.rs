@@ -50,6 +50,12 @@ pub enum Reason {
         /// The limit.
         within: Duration,
     },
+    /// It receives nothing because it was told so; what it has is handled. No failure: it stays
+    /// ready.
+    Paused {
+        /// The topic, where not all are paused.
+        topic: Option<Arc<str>>,
+    },
     /// It is being shut down.
     Draining,
     /// It was shut down.
@@ -82,6 +88,8 @@ impl fmt::Display for Reason {
             Self::NoRoute { topic } => write!(out, "no route of topic {topic}"),
             Self::NoSession { endpoint } => write!(out, "no session at {endpoint}"),
             Self::NotReceiving { within } => write!(out, "nothing received for {within:?}"),
+            Self::Paused { topic: None } => write!(out, "it is paused"),
+            Self::Paused { topic: Some(topic) } => write!(out, "topic {topic} is paused"),
             Self::Draining => write!(out, "it is being shut down"),
             Self::Stopped => write!(out, "it was shut down"),
             Self::GaveUp { error } => write!(out, "it gave up: {error}"),

@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     DeliveryHandler, ShutdownReport, budget::Budget, freshness::Freshness, lease::Leases,
-    queues::Queues, settings::ConsumerRole, stats::Stats,
+    pauses::Pauses, queues::Queues, settings::ConsumerRole, stats::Stats,
 };
 use crate::{
     Result,
@@ -50,6 +50,7 @@ pub(crate) struct Consumption {
     pub(crate) handlers: Arc<Semaphore>,
     pub(crate) stats: Stats,
     pub(crate) freshness: Freshness,
+    pub(crate) pauses: Pauses,
     /// Cancelled when no more messages are wanted.
     pub(crate) draining: CancellationToken,
     /// Has a token of each receive loop.
@@ -78,6 +79,7 @@ impl Consumption {
             handlers: Arc::new(Semaphore::new(options.concurrency)),
             stats: Stats::default(),
             freshness: Freshness::new(options.unready_after),
+            pauses: Pauses::default(),
             draining: CancellationToken::new(),
             polls: TaskTracker::new(),
             ending: Ending::default(),

@@ -13,6 +13,7 @@ mod handling;
 mod lease;
 mod outcome;
 mod pace;
+mod pauses;
 mod queues;
 mod receive;
 mod receive_loop;

@@ -26,11 +26,13 @@ pub(super) struct Condition {
     published: watch::Sender<Health>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Known {
     phase: Phase,
     /// Nothing was received for this time.
     silent: Option<Duration>,
+    /// What was paused on purpose.
+    paused: Vec<Reason>,
 }
 
 impl Default for Condition {
@@ -39,6 +41,7 @@ impl Default for Condition {
             known: Mutex::new(Known {
                 phase: Phase::Starting,
                 silent: None,
+                paused: Vec::new(),
             }),
             published: watch::Sender::new(Health::starting()),
         }
@@ -73,6 +76,12 @@ impl Member {
         }
     }
 
+    /// What of it is paused now.
+    pub(crate) fn paused(&self, reasons: Vec<Reason>) {
+        self.condition.known().paused = reasons;
+        self.review();
+    }
+
     /// Looks at everything again, and publishes the health if it changed. To be called after each
     /// change of what it is made of.
     pub(crate) fn review(&self) {
@@ -86,7 +95,11 @@ impl Member {
     }
 
     fn assess(&self) -> Health {
-        let Known { phase, silent } = *self.condition.known();
+        let Known {
+            phase,
+            silent,
+            paused,
+        } = self.condition.known().clone();
         let ended = match (self.failure(), phase) {
             (Some(error), _) => Some(Reason::GaveUp {
                 error: error.to_string(),
@@ -120,6 +133,7 @@ impl Member {
         let down = wanted.iter().filter(|endpoint| !self.is_ready(endpoint));
         reasons.extend(down.cloned().map(|endpoint| Reason::NoSession { endpoint }));
         let some_up = wanted.is_empty() || reasons.len() < wanted.len();
+        reasons.extend(paused);
         Health {
             live: true,
             ready: ready_but_for_sessions && some_up,

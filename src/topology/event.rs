@@ -84,6 +84,16 @@ pub enum EventKind {
         /// How many went.
         lost: usize,
     },
+    /// A consumer was told to receive nothing.
+    Paused {
+        /// From this topic only, if not from any.
+        topic: Option<Arc<str>>,
+    },
+    /// A consumer was told to receive again.
+    Resumed {
+        /// From this topic only, if not from all.
+        topic: Option<Arc<str>>,
+    },
     /// It was shut down.
     Drained {
         /// What became of what it held.

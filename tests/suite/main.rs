@@ -19,6 +19,7 @@ mod harness;
 mod health;
 mod life;
 mod log;
+mod pausing;
 mod producer;
 mod refusals;
 mod requests;
