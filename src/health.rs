@@ -93,7 +93,7 @@ impl fmt::Display for Reason {
             Self::Draining => write!(out, "it is being shut down"),
             Self::Stopped => write!(out, "it was shut down"),
             Self::GaveUp { error } => write!(out, "it gave up: {error}"),
-            Self::Child { path, state } => write!(out, "{path} is {state:?}"),
+            Self::Child { path, state } => write!(out, "{path} is {state}"),
             Self::Member { path, reason } => write!(out, "{path}: {reason}"),
         }
     }

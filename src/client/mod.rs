@@ -56,12 +56,22 @@ impl Client {
     ///
     /// Cancel safe: a start that is dropped is undone.
     pub async fn start<S: Startable>(&self, spec: S) -> Result<S::Handle> {
+        self.start_as(None, spec).await
+    }
+
+    /// The same for one that has a place in a tree.
+    pub(crate) async fn start_at<S: Startable>(
+        &self,
+        path: Arc<str>,
+        spec: S,
+    ) -> Result<S::Handle> {
+        self.start_as(Some(path), spec).await
+    }
+
+    async fn start_as<S: Startable>(&self, path: Option<Arc<str>>, spec: S) -> Result<S::Handle> {
         let host = self.host().await?;
-        spec.start(sealed::Context {
-            config: self.0.config.clone(),
-            host,
-        })
-        .await
+        let config = self.0.config.clone();
+        spec.start(sealed::Context { config, host, path }).await
     }
 
     async fn host(&self) -> Result<Arc<Host>> {
@@ -107,7 +117,7 @@ pub(crate) mod sealed {
     use super::Host;
     use crate::{
         ClientConfig, Error, Health, Result,
-        topology::{Feed, Label, MemberReport},
+        topology::{Details, Feed, Label, MemberReport, TreeNode},
     };
 
     /// What a start needs of its client.
@@ -115,6 +125,8 @@ pub(crate) mod sealed {
     pub struct Context {
         pub(crate) config: Arc<ClientConfig>,
         pub(crate) host: Arc<Host>,
+        /// Its place in a tree, if it has one.
+        pub(crate) path: Option<Arc<str>>,
     }
 
     /// Starts what a spec describes.
@@ -132,7 +144,7 @@ pub(crate) mod sealed {
     }
 
     /// What a topology needs of a running producer or consumer.
-    pub trait Running: Clone + Send + Sync + 'static {
+    pub trait Running: std::fmt::Debug + Clone + Send + Sync + 'static {
         /// Waits until it has failed for good.
         fn failed(&self) -> impl Future<Output = Error> + Send;
 
@@ -144,6 +156,12 @@ pub(crate) mod sealed {
 
         /// What happens in it from now on.
         fn feed(&self) -> Feed;
+
+        /// Its figures, and its actors as they are now.
+        fn look(&self) -> (Details, Vec<TreeNode>);
+
+        /// Whether a handler of it makes this call.
+        fn is_calling(&self) -> bool;
 
         /// Lets it end without waiting for anything, unless it is being shut down.
         fn abandon(&self);

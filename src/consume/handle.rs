@@ -12,7 +12,10 @@ use super::{
     handling::is_handler_of,
     shutdown::{abandon, shutdown_by_handler},
 };
-use crate::{Error, Event, Health, MemberReport, Result, client::sealed::Running, topology::Feed};
+use crate::{
+    Details, Error, Event, Health, MemberReport, Result, TreeNode, client::sealed::Running,
+    topology::Feed,
+};
 
 /// A running push consumer. Cheap to clone, usable from any thread.
 ///
@@ -161,6 +164,14 @@ impl PushConsumer {
         }
     }
 
+    /// The consumer and its actors with their figures, as they are now. Read on demand: it costs
+    /// nothing while nobody asks.
+    #[must_use]
+    pub fn tree(&self) -> TreeNode {
+        let (details, children) = self.look();
+        self.0.consumption.member.node(details, children)
+    }
+
     /// Makes the next poll of an actor panic: `routes`, `consumer`, `session` or `queue` (of the
     /// last two, every one).
     #[cfg(feature = "test-hooks")]
@@ -191,6 +202,14 @@ impl Running for PushConsumer {
 
     fn feed(&self) -> Feed {
         self.0.consumption.member.feed()
+    }
+
+    fn look(&self) -> (Details, Vec<TreeNode>) {
+        self.0.consumption.look()
+    }
+
+    fn is_calling(&self) -> bool {
+        is_handler_of(&self.0.consumption)
     }
 
     fn abandon(&self) {

@@ -150,7 +150,10 @@ impl<A: Actor<Context = Context<A>>> ChildRef<A> {
         let child = self.clone();
         let handler = DeliveryHandler::decoding(codec, move |deliver| {
             let child = child.clone();
-            async move { child.ready().await.send(deliver).await }
+            async move {
+                let _counted = child.label().delivery();
+                child.ready().await.send(deliver).await
+            }
         });
         DeliveryHandler {
             child: Some(self.label().clone()),

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::Member;
-use crate::{Health, health::Reason};
+use crate::{ChildState, Exit, Health, health::Reason};
 
 /// Where a member is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +80,18 @@ impl Member {
     pub(crate) fn paused(&self, reasons: Vec<Reason>) {
         self.condition.known().paused = reasons;
         self.review();
+    }
+
+    /// Where it is in its life, as one would say of a supervised actor.
+    pub(crate) fn state(&self) -> ChildState {
+        if let Some(error) = self.failure() {
+            return ChildState::GaveUp(Exit::Failed(error.to_string()));
+        }
+        match self.condition.known().phase {
+            Phase::Starting => ChildState::Starting,
+            Phase::Running | Phase::Draining => ChildState::Running,
+            Phase::Stopped => ChildState::Stopped(Exit::Shutdown),
+        }
     }
 
     /// Looks at everything again, and publishes the health if it changed. To be called after each

@@ -4,12 +4,14 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use actix::{Actor, Addr};
 use tokio::sync::watch;
+
+use super::live::Counted;
 
 /// A name for an actor of a topology, which can be wired before the actor exists.
 ///
@@ -27,11 +29,30 @@ pub struct ChildRef<A: Actor> {
 pub struct Label {
     pub(crate) name: Arc<str>,
     placed: Arc<AtomicBool>,
+    /// Deliveries that wait for the child, or that it handles.
+    deliveries: Arc<AtomicUsize>,
 }
 
 impl Label {
+    pub(super) fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            placed: Arc::default(),
+            deliveries: Arc::default(),
+        }
+    }
+
     pub(crate) fn is_placed(&self) -> bool {
         self.placed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn deliveries(&self) -> usize {
+        self.deliveries.load(Ordering::Acquire)
+    }
+
+    /// Counts a delivery until dropped.
+    pub(crate) fn delivery(&self) -> Counted {
+        Counted::one(&self.deliveries)
     }
 }
 
@@ -39,10 +60,7 @@ impl<A: Actor> ChildRef<A> {
     /// A reference to the child of this name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
-            label: Label {
-                name: name.into(),
-                placed: Arc::default(),
-            },
+            label: Label::new(name),
             addr: watch::Sender::new(None),
         }
     }

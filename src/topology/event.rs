@@ -141,8 +141,12 @@ impl Events {
 
     pub(crate) fn emit(&self, path: &Arc<str>, kind: EventKind) {
         let path = Arc::clone(path);
+        self.pass_on(Event { path, kind });
+    }
+
+    pub(super) fn pass_on(&self, event: Event) {
         // The only error is that nobody listens.
-        let _ = self.0.send(Event { path, kind });
+        let _ = self.0.send(event);
     }
 }
 

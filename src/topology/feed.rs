@@ -1,47 +1,34 @@
-//! The events of a producer or consumer as those of its place in a tree.
-
-use std::sync::Arc;
+//! The events of a producer or consumer for the tree it is in.
 
 use tokio::sync::broadcast::{Receiver, error::TryRecvError};
 
 use super::event::{Event, Events, next};
 
-/// The events of one member, under its own name.
+/// The events of one member, which has its path in the tree.
 #[derive(Debug)]
-pub struct Feed {
-    name: Arc<str>,
-    events: Receiver<Event>,
-}
+pub struct Feed(Receiver<Event>);
 
 impl Feed {
-    pub(crate) fn new(name: Arc<str>, events: &Events) -> Self {
-        let events = events.subscribe();
-        Self { name, events }
+    pub(crate) fn new(events: &Events) -> Self {
+        Self(events.subscribe())
     }
 
-    /// Passes everything on under another name, for ever.
-    pub(super) async fn pass_on(&mut self, path: &Arc<str>, to: &Events) {
-        while let Some(event) = next(&mut self.events).await {
-            self.renamed(event, path, to);
+    /// Passes everything on, for ever.
+    pub(super) async fn pass_on(&mut self, to: &Events) {
+        while let Some(event) = next(&mut self.0).await {
+            to.pass_on(event);
         }
         std::future::pending().await
     }
 
     /// Passes on what is there already.
-    pub(super) fn pass_rest_on(&mut self, path: &Arc<str>, to: &Events) {
+    pub(super) fn pass_rest_on(&mut self, to: &Events) {
         loop {
-            match self.events.try_recv() {
-                Ok(event) => self.renamed(event, path, to),
+            match self.0.try_recv() {
+                Ok(event) => to.pass_on(event),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
-        }
-    }
-
-    fn renamed(&self, event: Event, path: &Arc<str>, to: &Events) {
-        match event.path.strip_prefix(&*self.name) {
-            None | Some("") => to.emit(path, event.kind),
-            Some(below) => to.emit(&format!("{path}{below}").into(), event.kind),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::{
     backoff::Delays,
     budget::{RestartBudget, Verdict},
     control::Shared,
+    inside::polling,
     life::Life,
     order::{Order, Turn},
     report::Reporter,
@@ -141,11 +142,14 @@ impl<L: Life> Supervision<L> {
             return Poll::Ready(Pulse::Told(order));
         }
         self.begun = true;
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            #[cfg(feature = "test-hooks")]
-            self.shared.orders.panic_if_injected();
-            self.life.poll(cx)
-        }));
+        let life = &mut self.life;
+        let polled = polling(&self.shared, || {
+            catch_unwind(AssertUnwindSafe(|| {
+                #[cfg(feature = "test-hooks")]
+                self.shared.orders.panic_if_injected();
+                life.poll(cx)
+            }))
+        });
         match polled {
             Err(payload) => Poll::Ready(Pulse::Ended(Exit::from_panic(payload.as_ref()))),
             // A failure reported just before is why it ended.

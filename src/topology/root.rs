@@ -66,7 +66,7 @@ use crate::{Error, Result};
 ///     .await?;
 ///
 /// // Until the application ends:
-/// println!("{:#?}", app.tree());
+/// println!("{}", app.tree());
 /// let report = app.stop(Duration::from_secs(30)).await;
 /// assert!(report.in_time);
 /// # Ok(())

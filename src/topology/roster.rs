@@ -2,24 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{
-    ChildState, Stop,
-    control::ChildControl,
-    spec::{ChildSpec, Started},
-};
-
-/// A child as a look at the tree shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TreeNode {
-    /// Its place in the tree, names joined by `/`.
-    pub path: Arc<str>,
-    /// Where it is in its life.
-    pub state: ChildState,
-    /// How many times it has been restarted.
-    pub restarts: u64,
-    /// Its children, in start order; dynamic ones last.
-    pub children: Vec<TreeNode>,
-}
+use super::{Stop, control::ChildControl, spec::ChildSpec, started::Started};
 
 /// The children of a group in start order, dynamic ones last.
 #[derive(Debug, Clone, Default)]
@@ -73,32 +56,14 @@ impl Roster {
         self.entries().clear();
     }
 
-    pub(super) fn nodes(&self) -> Vec<TreeNode> {
-        let entries = self.entries().clone();
-        entries
-            .into_iter()
-            .map(|entry| entry.started.node())
-            .collect()
+    /// All children as they are now.
+    pub(super) fn started(&self) -> Vec<Started> {
+        let entries = self.entries();
+        entries.iter().map(|entry| entry.started.clone()).collect()
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
         // Nothing can panic under this lock, so a poisoned one holds a sound list.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Started {
-    /// The tree from here downwards.
-    pub(super) fn node(&self) -> TreeNode {
-        TreeNode {
-            path: Arc::clone(self.control.path()),
-            state: self.control.state(),
-            restarts: self.control.restarts(),
-            children: self
-                .children
-                .as_ref()
-                .map(Roster::nodes)
-                .unwrap_or_default(),
-        }
     }
 }

@@ -6,29 +6,13 @@ use actix::{Actor, Context, Handler};
 
 use super::{
     Backoff, ChildRef, Liveness, MemberRef, Ping, Place, Restart, Scope, Stop,
-    control::ChildControl,
+    inside::Shown,
     member::{MemberLife, MemberSpec},
     root::Topology,
-    roster::Roster,
+    started::Started,
     supervisor::{ChildPolicy, keep_alive, supervise_remade},
 };
 use crate::{Client, Error, Result, client::Startable};
-
-/// A child as it runs: its control, and its own children where it is a group.
-#[derive(Debug, Clone)]
-pub(crate) struct Started {
-    pub(crate) control: ChildControl,
-    pub(super) children: Option<Roster>,
-}
-
-impl From<ChildControl> for Started {
-    fn from(control: ChildControl) -> Self {
-        Self {
-            control,
-            children: None,
-        }
-    }
-}
 
 type Start = dyn Fn(&Place, Arc<str>, ChildPolicy) -> Started + Send + Sync;
 type Check = dyn Fn() -> Result<()> + Send + Sync;
@@ -104,7 +88,7 @@ impl ChildSpec {
             let make = Arc::clone(&make);
             let child = supervise_remade(place, path, policy, move |scope| make(scope));
             reference.resolve(child.addr);
-            child.control.into()
+            Started::actor(child.control, reference.label().clone())
         })
     }
 
@@ -130,6 +114,8 @@ impl ChildSpec {
         };
         let start = move |place: &Place, path: Arc<str>, policy: ChildPolicy| {
             let (member, shared) = (member.clone(), policy.clone());
+            let shown = Arc::<Shown<S::Handle>>::default();
+            let inside = Arc::clone(&shown);
             let known = Arc::clone(&path);
             let limit = policy.stop.limit().min(Self::MEMBER_MAKES_WAY);
             let policy = ChildPolicy {
@@ -137,9 +123,9 @@ impl ChildSpec {
                 ..policy
             };
             let control = keep_alive(place, path, policy, move |_| {
-                Ok(MemberLife::new(member, known, &shared))
+                Ok(MemberLife::new(member, known, &shared, shown))
             });
-            control.into()
+            Started::member(control, inside)
         };
         let check = move || match &referred {
             Some(label) if !label.is_placed() => Err(Error::invalid(format!(

@@ -30,3 +30,4 @@ mod shared;
 #[cfg(feature = "tls")]
 mod tls;
 mod topology;
+mod tree;
