@@ -61,6 +61,6 @@ pub use produce::{
 pub use topology::{
     ActorDetails, Backoff, ChildRef, ChildSpec, ChildState, ConsumerDetails, Details, Event,
     EventKind, Exit, Intensity, Liveness, MemberRef, MemberReport, Ping, Place, ProducerDetails,
-    QueueDetails, Restart, Scope, SessionDetails, Stop, StopReport, Strategy, Topology,
+    QueueDetails, Reference, Restart, Scope, SessionDetails, Stop, StopReport, Strategy, Topology,
     TopologyHandle, TreeNode,
 };

@@ -1,6 +1,7 @@
 //! The client: configuration, connections and threads that its producers and consumers share.
 
 mod host;
+mod pulse;
 
 use std::{fmt, sync::Arc};
 

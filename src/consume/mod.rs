@@ -19,6 +19,7 @@ mod queues;
 mod receive;
 mod receive_loop;
 mod returned;
+mod running;
 mod settings;
 pub(crate) mod settle;
 mod shutdown;
@@ -26,6 +27,7 @@ mod spec;
 mod start;
 mod stats;
 mod sync_pool;
+mod watch;
 
 pub use codec::{Codec, Raw, Text};
 pub use delivery::Delivery;

@@ -33,6 +33,8 @@ struct Known {
     silent: Option<Duration>,
     /// What was paused on purpose.
     paused: Vec<Reason>,
+    /// Its thread runs nothing any more.
+    blocked: Option<Reason>,
 }
 
 impl Default for Condition {
@@ -42,6 +44,7 @@ impl Default for Condition {
                 phase: Phase::Starting,
                 silent: None,
                 paused: Vec::new(),
+                blocked: None,
             }),
             published: watch::Sender::new(Health::starting()),
         }
@@ -74,6 +77,12 @@ impl Member {
         if before != within {
             self.review();
         }
+    }
+
+    /// Its thread is blocked, or no longer.
+    pub(crate) fn blocked(&self, reason: Option<Reason>) {
+        self.condition.known().blocked = reason;
+        self.review();
     }
 
     /// What of it is paused now.
@@ -111,6 +120,7 @@ impl Member {
             phase,
             silent,
             paused,
+            blocked,
         } = self.condition.known().clone();
         let ended = match (self.failure(), phase) {
             (Some(error), _) => Some(Reason::GaveUp {
@@ -132,6 +142,7 @@ impl Member {
             Phase::Draining | Phase::Stopped => reasons.push(Reason::Draining),
             Phase::Running => {}
         }
+        reasons.extend(blocked);
         reasons.extend(silent.map(|within| Reason::NotReceiving { within }));
         let routes = self.routes.load();
         let unrouted = self.role.topics().into_iter();

@@ -84,6 +84,36 @@ pub enum EventKind {
         /// How many went.
         lost: usize,
     },
+    /// A handler of a consumer has run for longer than
+    /// [`slow_handler_after`](crate::PushConsumerBuilder::slow_handler_after). Told once for each
+    /// delivery.
+    HandlerSlow {
+        /// The topic of the delivery.
+        topic: Arc<str>,
+        /// Its id.
+        message_id: String,
+        /// The name of the handler, where it is an actor that has a
+        /// [`ChildRef`](crate::ChildRef).
+        handler: Option<Arc<str>>,
+        /// How long it has run until now, the time that it waited for an actor included.
+        elapsed: Duration,
+    },
+    /// The thread that runs the handlers of a consumer runs nothing else any more. Every consumer
+    /// of the client is told, for none of them gets on.
+    ThreadBlocked {
+        /// The topic of the delivery whose handler blocks it, if that is one of this consumer.
+        topic: Option<Arc<str>>,
+        /// Its id.
+        message_id: Option<String>,
+        /// For how long until now.
+        silent: Duration,
+    },
+    /// An actor with a [`Liveness`](crate::Liveness) did not answer in time. Its generation ends
+    /// with that, if it does not block its thread; if it does, when it comes back to life.
+    Unresponsive {
+        /// The time it had.
+        within: Duration,
+    },
     /// A consumer was told to receive nothing.
     Paused {
         /// From this topic only, if not from any.

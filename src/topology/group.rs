@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Exit, Intensity, Place, Restart, Stop, Strategy,
+    child_ref::Label,
     control::ChildControl,
     event::{Event, tell},
     life::Life,
@@ -141,6 +142,16 @@ impl Group {
 
     pub(super) fn children(&self) -> Vec<Started> {
         self.roster.started()
+    }
+
+    /// The path of the child, here or below, that bears this very name.
+    pub(super) fn bearer(&self, label: &Label) -> Option<Arc<str>> {
+        if let Some(bearer) = self.roster.bearer(label) {
+            return Some(Arc::clone(bearer.control.path()));
+        }
+        let children = self.children();
+        let mut groups = children.iter().filter_map(Started::group);
+        groups.find_map(|group| group.bearer(label))
     }
 
     /// The child of this name.

@@ -16,6 +16,7 @@ use super::{
     records::{MemberReport, Records},
     supervisor::ChildPolicy,
     vitals::Vitals,
+    wiring,
 };
 use crate::{Error, ErrorKind, Health, Result};
 
@@ -132,8 +133,9 @@ impl TopologyHandle {
     /// Cancel safe: the child may be added all the same.
     ///
     /// # Errors
-    /// It did not come up at the first try, and is not in the tree; a child of its name is; or
-    /// the topology has ended ([`Closed`](ErrorKind::Closed)).
+    /// It did not come up at the first try, and is not in the tree; a child of its name, or one
+    /// with its reference, is; what it [`needs`](ChildSpec::needs) is not up; or the topology has
+    /// ended ([`Closed`](ErrorKind::Closed)).
     pub async fn add(&self, child: ChildSpec) -> Result<()> {
         self.add_to("", child).await
     }
@@ -149,7 +151,15 @@ impl TopologyHandle {
             Error::new(ErrorKind::NotFound, text)
         })?;
         let name = group.control().path();
-        child.check().map_err(|error| error.context(name))?;
+        wiring::check(name, std::slice::from_ref(&child))?;
+        for label in wiring::labels(&child) {
+            if let Some(bearer) = self.group.bearer(&label) {
+                return Err(Error::invalid(format!(
+                    "{bearer} has the reference {}: one reference stands for one child",
+                    label.name
+                )));
+            }
+        }
         let path = format!("{name}/{}", child.name);
         let added = group.add(child).await;
         added.map(drop).map_err(|error| match error {

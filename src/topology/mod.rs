@@ -37,6 +37,7 @@ mod thread;
 mod tree;
 mod vessel;
 mod vitals;
+mod wiring;
 
 #[cfg(test)]
 mod tests;
@@ -59,6 +60,7 @@ pub use root::Topology;
 pub use scope::Scope;
 pub use spec::ChildSpec;
 pub use tree::TreeNode;
+pub use wiring::Reference;
 
 pub(crate) use child_ref::Label;
 pub(crate) use control::ChildControl;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Stop, control::ChildControl, spec::ChildSpec, started::Started};
+use super::{Stop, child_ref::Label, control::ChildControl, spec::ChildSpec, started::Started};
 
 /// The children of a group in start order, dynamic ones last.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +13,7 @@ pub(super) struct Entry {
     pub(super) name: Arc<str>,
     pub(super) stop: Stop,
     pub(super) dynamic: bool,
+    pub(super) places: Option<Label>,
     pub(super) started: Started,
 }
 
@@ -22,6 +23,7 @@ impl Roster {
             name: Arc::clone(&spec.name),
             stop: spec.stop,
             dynamic,
+            places: spec.wiring.places.clone(),
             started,
         });
     }
@@ -29,6 +31,19 @@ impl Roster {
     pub(super) fn find(&self, name: &str) -> Option<Entry> {
         let entries = self.entries();
         entries.iter().find(|entry| &*entry.name == name).cloned()
+    }
+
+    /// The child that bears this very name and has not ended for good.
+    pub(super) fn bearer(&self, label: &Label) -> Option<Started> {
+        let entries = self.entries();
+        let bears = |entry: &&Entry| {
+            entry.places.as_ref().is_some_and(|own| own.is(label))
+                && entry.started.control.state().end().is_none()
+        };
+        entries
+            .iter()
+            .find(bears)
+            .map(|entry| entry.started.clone())
     }
 
     /// Takes out this very child; there may be a new one of its name.

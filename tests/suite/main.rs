@@ -27,7 +27,9 @@ mod secrets;
 mod settling;
 #[path = "../behaviours/mod.rs"]
 mod shared;
+mod slow_handlers;
 #[cfg(feature = "tls")]
 mod tls;
 mod topology;
 mod tree;
+mod wiring;

@@ -103,7 +103,7 @@ where
         let build = build.clone();
         let child = supervise(place, path, policy, move |_, scope| build(scope));
         found.resolve(child.addr);
-        Started::actor(child.control, Label::new("child"))
+        Started::actor(child.control, Label::actor("child"))
     })
     .place(place)
 }

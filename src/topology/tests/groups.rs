@@ -289,7 +289,7 @@ async fn a_stop_reaches_a_group_while_it_starts_and_while_it_restarts() {
             let script = Script::default().lingers();
             let build = |_: &mut Context<_>, scope| Probe::new(script, scope);
             let child = supervise(&Place::Here, path, policy, build);
-            Started::actor(child.control, Label::new("child"))
+            Started::actor(child.control, Label::actor("child"))
         })
         .stop(Stop::Within(3 * SECOND));
         let group = cast.start(Strategy::OneForAll, 5, vec![stuck]);
