@@ -61,18 +61,22 @@ impl Client {
     }
 
     /// The same for one that has a place in a tree.
-    pub(crate) async fn start_at<S: Startable>(
+    pub(crate) async fn start_in<S: Startable>(
         &self,
-        path: Arc<str>,
+        tree: sealed::InTree,
         spec: S,
     ) -> Result<S::Handle> {
-        self.start_as(Some(path), spec).await
+        self.start_as(Some(tree), spec).await
     }
 
-    async fn start_as<S: Startable>(&self, path: Option<Arc<str>>, spec: S) -> Result<S::Handle> {
+    async fn start_as<S: Startable>(
+        &self,
+        tree: Option<sealed::InTree>,
+        spec: S,
+    ) -> Result<S::Handle> {
         let host = self.host().await?;
         let config = self.0.config.clone();
-        spec.start(sealed::Context { config, host, path }).await
+        spec.start(sealed::Context { config, host, tree }).await
     }
 
     async fn host(&self) -> Result<Arc<Host>> {
@@ -118,7 +122,7 @@ pub(crate) mod sealed {
     use super::Host;
     use crate::{
         ClientConfig, Error, Health, Result,
-        topology::{Details, Feed, Label, MemberReport, TreeNode},
+        topology::{Details, Events, Label, MemberReport, TreeNode},
     };
 
     /// What a start needs of its client.
@@ -126,8 +130,25 @@ pub(crate) mod sealed {
     pub struct Context {
         pub(crate) config: Arc<ClientConfig>,
         pub(crate) host: Arc<Host>,
-        /// Its place in a tree, if it has one.
-        pub(crate) path: Option<Arc<str>>,
+        pub(crate) tree: Option<InTree>,
+    }
+
+    /// The place of what is started as a part of a tree.
+    #[derive(Debug)]
+    pub(crate) struct InTree {
+        pub(crate) path: Arc<str>,
+        /// Of the whole tree.
+        pub(crate) events: Events,
+    }
+
+    impl Context {
+        /// The path and the events of what is started: its own, where it is in no tree.
+        pub(crate) fn place(&self, own_name: impl FnOnce() -> String) -> (Arc<str>, Events) {
+            match &self.tree {
+                Some(tree) => (tree.path.clone(), Events::part_of(&tree.events)),
+                None => (own_name().into(), Events::new()),
+            }
+        }
     }
 
     /// Starts what a spec describes.
@@ -154,9 +175,6 @@ pub(crate) mod sealed {
 
         /// How it is.
         fn health(&self) -> watch::Receiver<Health>;
-
-        /// What happens in it from now on.
-        fn feed(&self) -> Feed;
 
         /// Its figures, and its actors as they are now.
         fn look(&self) -> (Details, Vec<TreeNode>);

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     Details, Error, Event, Health, MemberReport, Result, TreeNode, client::sealed::Running,
-    topology::Feed,
 };
 
 /// A running push consumer. Cheap to clone, usable from any thread.
@@ -198,10 +197,6 @@ impl Running for PushConsumer {
 
     fn health(&self) -> watch::Receiver<Health> {
         self.health()
-    }
-
-    fn feed(&self) -> Feed {
-        self.0.consumption.member.feed()
     }
 
     fn look(&self) -> (Details, Vec<TreeNode>) {

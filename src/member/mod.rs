@@ -39,7 +39,7 @@ use crate::{
     model::{Endpoints, client_id::client_id},
     rpc::{Headers, Rpc, host_name},
     topology::{
-        ChildControl, ChildPolicy, Details, Event, EventKind, Events, Exit, Feed, LiveCounts,
+        ChildControl, ChildPolicy, Details, Event, EventKind, Events, Exit, LiveCounts,
         SessionDetails, TreeNode, tell,
     },
 };
@@ -82,6 +82,7 @@ pub(crate) struct Member {
 impl Member {
     pub(crate) fn new(
         path: impl Into<Arc<str>>,
+        events: Events,
         config: &Arc<ClientConfig>,
         host: &Arc<Host>,
         role: Arc<dyn Role>,
@@ -110,7 +111,7 @@ impl Member {
             sessions: Sessions::default(),
             isolation: Isolation::default(),
             live: LiveCounts::default(),
-            events: Events::default(),
+            events,
             subscribers: Mutex::default(),
             children: Mutex::default(),
             failure: watch::Sender::new(None),
@@ -163,11 +164,6 @@ impl Member {
         self.host
             .runtime
             .spawn(tell(self.path.clone(), events, listener));
-    }
-
-    /// All events from now on, for a tree.
-    pub(crate) fn feed(&self) -> Feed {
-        Feed::new(&self.events)
     }
 
     /// Keeps a child's control, and fails the member when the child gives up.

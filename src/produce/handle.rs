@@ -10,7 +10,6 @@ use super::{ProducerShutdownReport, SendReceipt, publication::Publication, shutd
 use crate::{
     Details, Error, Event, Health, MemberReport, Message, ProducerDetails, Result, TreeNode,
     actors::ProducerActor, client::sealed::Running, messages::producer::SendMessage,
-    topology::Feed,
 };
 
 /// A running producer. Cheap to clone, usable from any thread.
@@ -159,10 +158,6 @@ impl Running for Producer {
 
     fn health(&self) -> watch::Receiver<Health> {
         self.health()
-    }
-
-    fn feed(&self) -> Feed {
-        self.0.publication.member.feed()
     }
 
     fn look(&self) -> (Details, Vec<TreeNode>) {

@@ -147,18 +147,34 @@ pub enum EventKind {
 ///
 /// A listener that falls behind by more than the capacity misses the oldest ones.
 #[derive(Debug, Clone)]
-pub(crate) struct Events(broadcast::Sender<Event>);
+pub(crate) struct Events {
+    here: broadcast::Sender<Event>,
+    /// Of the tree that this is a part of.
+    tree: Option<broadcast::Sender<Event>>,
+}
 
 impl Events {
     /// How many events a slow listener may be behind.
     const CAPACITY: usize = 256;
 
+    /// Of what is in no tree, or is the tree.
     pub(crate) fn new() -> Self {
-        Self(broadcast::Sender::new(Self::CAPACITY))
+        Self {
+            here: broadcast::Sender::new(Self::CAPACITY),
+            tree: None,
+        }
+    }
+
+    /// Of a part of the tree, whose listeners hear everything as well.
+    pub(crate) fn part_of(tree: &Self) -> Self {
+        Self {
+            tree: Some(tree.here.clone()),
+            ..Self::new()
+        }
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.0.subscribe()
+        self.here.subscribe()
     }
 
     /// Everything from now on. Ends when nobody is left who could report.
@@ -171,12 +187,12 @@ impl Events {
 
     pub(crate) fn emit(&self, path: &Arc<str>, kind: EventKind) {
         let path = Arc::clone(path);
-        self.pass_on(Event { path, kind });
-    }
-
-    pub(super) fn pass_on(&self, event: Event) {
+        let event = Event { path, kind };
         // The only error is that nobody listens.
-        let _ = self.0.send(event);
+        if let Some(tree) = &self.tree {
+            let _ = tree.send(event.clone());
+        }
+        let _ = self.here.send(event);
     }
 }
 

@@ -19,7 +19,10 @@ use super::{
 };
 use crate::{
     Client,
-    client::{Startable, sealed::Running},
+    client::{
+        Startable,
+        sealed::{InTree, Running},
+    },
 };
 
 /// Of the time a member has to stop, what it may need to take leave of the servers.
@@ -81,7 +84,7 @@ impl<S: Startable + Clone + 'static> MemberLife<S> {
 async fn live<S: Startable + Clone>(shared: Rc<Shared<S>>, stop: CancellationToken) -> Exit {
     let MemberSpec { client, spec, .. } = &shared.member;
     let handle = match stop
-        .run_until_cancelled(client.start_at(Arc::clone(&shared.path), spec.clone()))
+        .run_until_cancelled(client.start_in(shared.place(), spec.clone()))
         .await
     {
         None => return Exit::Shutdown,
@@ -97,19 +100,16 @@ async fn live<S: Startable + Clone>(shared: Rc<Shared<S>>, stop: CancellationTok
         shown: &shared.shown,
     };
     shared.up.set(true);
-    let mut feed = running.handle.feed();
     let ended = async {
         tokio::select! {
             error = running.handle.failed() => error,
             never = shared.report_health(&running.handle) => match never {},
-            () = feed.pass_on(&shared.events) => std::future::pending().await,
         }
     };
     let error = stop.run_until_cancelled(ended).await;
     // Nobody shall find one that is going down.
     reference.clear();
     let report = running.handle.shutdown(shared.grace.take()).await;
-    feed.pass_rest_on(&shared.events);
     shared.records.reported(Arc::clone(&shared.path), report);
     match error {
         None => Exit::Shutdown,
@@ -118,6 +118,13 @@ async fn live<S: Startable + Clone>(shared: Rc<Shared<S>>, stop: CancellationTok
 }
 
 impl<S: Startable> Shared<S> {
+    fn place(&self) -> InTree {
+        InTree {
+            path: Arc::clone(&self.path),
+            events: self.events.clone(),
+        }
+    }
+
     /// Tells the tree how it is, for ever.
     async fn report_health(&self, running: &S::Handle) -> Infallible {
         let mut health = running.health();

@@ -28,6 +28,7 @@ mod settling;
 #[path = "../behaviours/mod.rs"]
 mod shared;
 mod slow_handlers;
+mod spans;
 #[cfg(feature = "tls")]
 mod tls;
 mod topology;
