@@ -50,6 +50,18 @@ pub enum Reason {
         /// The limit.
         within: Duration,
     },
+    /// The thread that runs its handlers is blocked, see
+    /// [`ThreadBlocked`](crate::EventKind::ThreadBlocked).
+    ThreadBlocked {
+        /// The message whose handler blocks it, if that is one of this consumer.
+        message_id: Option<String>,
+    },
+    /// It receives nothing because it was told so; what it has is handled. No failure: it stays
+    /// ready.
+    Paused {
+        /// The topic, where not all are paused.
+        topic: Option<Arc<str>>,
+    },
     /// It is being shut down.
     Draining,
     /// It was shut down.
@@ -65,6 +77,11 @@ pub enum Reason {
         path: Arc<str>,
         /// Where it is in its life.
         state: ChildState,
+    },
+    /// A child of the topology does not answer, and its thread may be blocked.
+    Unresponsive {
+        /// Its place in the tree.
+        path: Arc<str>,
     },
     /// Something is amiss in a producer or consumer of the topology.
     Member {
@@ -82,10 +99,19 @@ impl fmt::Display for Reason {
             Self::NoRoute { topic } => write!(out, "no route of topic {topic}"),
             Self::NoSession { endpoint } => write!(out, "no session at {endpoint}"),
             Self::NotReceiving { within } => write!(out, "nothing received for {within:?}"),
+            Self::ThreadBlocked { message_id: None } => {
+                write!(out, "the thread of the handlers is blocked")
+            }
+            Self::ThreadBlocked {
+                message_id: Some(id),
+            } => write!(out, "the handler of message {id} blocks its thread"),
+            Self::Unresponsive { path } => write!(out, "{path} does not answer"),
+            Self::Paused { topic: None } => write!(out, "it is paused"),
+            Self::Paused { topic: Some(topic) } => write!(out, "topic {topic} is paused"),
             Self::Draining => write!(out, "it is being shut down"),
             Self::Stopped => write!(out, "it was shut down"),
             Self::GaveUp { error } => write!(out, "it gave up: {error}"),
-            Self::Child { path, state } => write!(out, "{path} is {state:?}"),
+            Self::Child { path, state } => write!(out, "{path} is {state}"),
             Self::Member { path, reason } => write!(out, "{path}: {reason}"),
         }
     }

@@ -59,7 +59,8 @@ pub use produce::{
     SendReceipt, WhenFull,
 };
 pub use topology::{
-    Backoff, ChildRef, ChildSpec, ChildState, Event, EventKind, Exit, Intensity, Liveness,
-    MemberRef, MemberReport, Ping, Place, Restart, Scope, Stop, StopReport, Strategy, Topology,
+    ActorDetails, Backoff, ChildRef, ChildSpec, ChildState, ConsumerDetails, Details, Event,
+    EventKind, Exit, Intensity, Liveness, MemberRef, MemberReport, Ping, Place, ProducerDetails,
+    QueueDetails, Reference, Restart, Scope, SessionDetails, Stop, StopReport, Strategy, Topology,
     TopologyHandle, TreeNode,
 };

@@ -6,8 +6,8 @@ use std::{
 };
 
 use rocketmq_actors::{
-    Batching, Client, ClientConfig, Delivery, Filter, Message, Producer, ProducerSpec, PushConsumer,
-    PushConsumerSpec, Result, Tls,
+    Batching, Client, ClientConfig, Delivery, Filter, Message, Producer, ProducerSpec,
+    PushConsumer, PushConsumerSpec, Result, Tls,
 };
 use tokio::{sync::Notify, task::JoinSet};
 

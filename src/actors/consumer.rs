@@ -14,7 +14,8 @@ use super::process_queue::{ProcessQueueActor, QueueSpec};
 use crate::{
     Error, ErrorKind, Result,
     consume::{
-        Consumption, Receiver, RunningQueue, Subscription, settle_returned, watch_freshness,
+        Consumption, QueueFigures, Receiver, RunningQueue, Subscription, settle_returned,
+        watch_freshness,
     },
     member::get_route,
     messages::{
@@ -170,9 +171,12 @@ impl ConsumerActor {
             polls: TaskTracker::new(),
             open: TaskTracker::new(),
         };
+        let (loops, open) = (receiver.polls.clone(), receiver.open.clone());
+        let figures = QueueFigures::new(key.clone(), loops, open);
         let spec = QueueSpec {
             consumption: self.consumption.clone(),
             receiver: Arc::new(receiver),
+            figures: figures.clone(),
             dropped: dropped.clone(),
         };
         let serial = self.consumption.queues().next_serial();
@@ -187,6 +191,7 @@ impl ConsumerActor {
         });
         let running = RunningQueue {
             control: child.control,
+            figures,
             dropped,
             serial,
         };

@@ -10,7 +10,9 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    consume::{Acks, Consumption, Leased, Receiver, handle, handle_in_order, receive_loop},
+    consume::{
+        Acks, Consumption, Leased, QueueFigures, Receiver, handle, handle_in_order, receive_loop,
+    },
     messages::process_queue::{
         AwaitLane, DrainQueue, EndQueue, HandBackWaiting, LaneFree, LoopReport, PermitGranted,
         Received, TaskPanicked,
@@ -23,6 +25,7 @@ use crate::{
 pub(crate) struct QueueSpec {
     pub(crate) consumption: Arc<Consumption>,
     pub(crate) receiver: Arc<Receiver>,
+    pub(crate) figures: Arc<QueueFigures>,
     /// Cancelled when the queue is no longer assigned.
     pub(crate) dropped: CancellationToken,
 }
@@ -125,6 +128,10 @@ impl ProcessQueueActor {
         let Some(leased) = self.state.waiting.pop_front() else {
             return;
         };
+        let offset = leased.delivery.queue_offset();
+        self.spec
+            .figures
+            .handed_out(self.state.waiting.len(), offset);
         let consumption = self.spec.consumption.clone();
         if self.state.fifo {
             self.state.lane_busy = true;
@@ -206,7 +213,10 @@ impl Handler<Received> for ProcessQueueActor {
     fn handle(&mut self, message: Received, ctx: &mut Self::Context) {
         // A batch in order stays so to its end, whatever the server says meanwhile.
         self.state.fifo = message.fifo || (self.state.fifo && !self.state.is_idle());
+        let last = message.batch.last();
+        let offset = last.and_then(|leased| leased.delivery.queue_offset());
         self.state.waiting.extend(message.batch);
+        self.spec.figures.received(self.state.waiting.len(), offset);
         self.dispatch(&ctx.address());
     }
 }
@@ -305,6 +315,7 @@ impl Handler<HandBackWaiting> for ProcessQueueActor {
     fn handle(&mut self, _: HandBackWaiting, _: &mut Self::Context) {
         // Dropped leases are given back.
         self.state.waiting.clear();
+        self.spec.figures.received(0, None);
     }
 }
 

@@ -10,6 +10,7 @@ use actix::{Arbiter, ArbiterHandle};
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::pulse::Pulse;
 use crate::{
     ClientConfig, Error, ErrorKind, Result,
     rpc::{ChannelPool, Transport},
@@ -30,6 +31,8 @@ pub(crate) struct Host {
     pub(crate) pool: Arc<ChannelPool>,
     /// Of the thread of control actors and connections.
     pub(crate) runtime: Handle,
+    /// Of the data thread, where it is another than that of connections.
+    pub(crate) pulse: Option<Arc<Pulse>>,
     _stop: DropGuard,
 }
 
@@ -60,6 +63,7 @@ impl Host {
             data: Place::Here,
             pool,
             runtime,
+            pulse: None,
             _stop: stop.drop_guard(),
         })
     }
@@ -69,7 +73,9 @@ impl Host {
         let stop = CancellationToken::new();
         let (ready, started) = oneshot::channel();
         let ended = stop.clone();
-        spawn_thread("rocketmq-io", move || run_thread(ready, ended))
+        let pulse = Pulse::new(config.intervals.blocked_after);
+        let beating = pulse.clone();
+        spawn_thread("rocketmq-io", move || run_thread(ready, beating, ended))
             .map_err(|error| Error::new(ErrorKind::Server, "no thread").caused_by(error))?;
         let Threads { io, data, runtime } = started
             .await
@@ -81,6 +87,7 @@ impl Host {
             data: Place::Arbiter(data),
             pool,
             runtime,
+            pulse: Some(pulse),
             _stop: stop.drop_guard(),
         })
     }
@@ -92,8 +99,9 @@ struct Threads {
     runtime: Handle,
 }
 
-async fn run_thread(ready: oneshot::Sender<Threads>, stop: CancellationToken) {
+async fn run_thread(ready: oneshot::Sender<Threads>, pulse: Arc<Pulse>, stop: CancellationToken) {
     let data = Arbiter::new();
+    data.spawn(async move { match pulse.beat().await {} });
     let threads = Threads {
         io: Arbiter::current(),
         data: data.handle(),

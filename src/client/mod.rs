@@ -1,6 +1,7 @@
 //! The client: configuration, connections and threads that its producers and consumers share.
 
 mod host;
+mod pulse;
 
 use std::{fmt, sync::Arc};
 
@@ -56,12 +57,26 @@ impl Client {
     ///
     /// Cancel safe: a start that is dropped is undone.
     pub async fn start<S: Startable>(&self, spec: S) -> Result<S::Handle> {
+        self.start_as(None, spec).await
+    }
+
+    /// The same for one that has a place in a tree.
+    pub(crate) async fn start_in<S: Startable>(
+        &self,
+        tree: sealed::InTree,
+        spec: S,
+    ) -> Result<S::Handle> {
+        self.start_as(Some(tree), spec).await
+    }
+
+    async fn start_as<S: Startable>(
+        &self,
+        tree: Option<sealed::InTree>,
+        spec: S,
+    ) -> Result<S::Handle> {
         let host = self.host().await?;
-        spec.start(sealed::Context {
-            config: self.0.config.clone(),
-            host,
-        })
-        .await
+        let config = self.0.config.clone();
+        spec.start(sealed::Context { config, host, tree }).await
     }
 
     async fn host(&self) -> Result<Arc<Host>> {
@@ -107,7 +122,7 @@ pub(crate) mod sealed {
     use super::Host;
     use crate::{
         ClientConfig, Error, Health, Result,
-        topology::{Feed, Label, MemberReport},
+        topology::{Details, Events, Label, MemberReport, TreeNode},
     };
 
     /// What a start needs of its client.
@@ -115,6 +130,25 @@ pub(crate) mod sealed {
     pub struct Context {
         pub(crate) config: Arc<ClientConfig>,
         pub(crate) host: Arc<Host>,
+        pub(crate) tree: Option<InTree>,
+    }
+
+    /// The place of what is started as a part of a tree.
+    #[derive(Debug)]
+    pub(crate) struct InTree {
+        pub(crate) path: Arc<str>,
+        /// Of the whole tree.
+        pub(crate) events: Events,
+    }
+
+    impl Context {
+        /// The path and the events of what is started: its own, where it is in no tree.
+        pub(crate) fn place(&self, own_name: impl FnOnce() -> String) -> (Arc<str>, Events) {
+            match &self.tree {
+                Some(tree) => (tree.path.clone(), Events::part_of(&tree.events)),
+                None => (own_name().into(), Events::new()),
+            }
+        }
     }
 
     /// Starts what a spec describes.
@@ -132,7 +166,7 @@ pub(crate) mod sealed {
     }
 
     /// What a topology needs of a running producer or consumer.
-    pub trait Running: Clone + Send + Sync + 'static {
+    pub trait Running: std::fmt::Debug + Clone + Send + Sync + 'static {
         /// Waits until it has failed for good.
         fn failed(&self) -> impl Future<Output = Error> + Send;
 
@@ -142,8 +176,11 @@ pub(crate) mod sealed {
         /// How it is.
         fn health(&self) -> watch::Receiver<Health>;
 
-        /// What happens in it from now on.
-        fn feed(&self) -> Feed;
+        /// Its figures, and its actors as they are now.
+        fn look(&self) -> (Details, Vec<TreeNode>);
+
+        /// Whether a handler of it makes this call.
+        fn is_calling(&self) -> bool;
 
         /// Lets it end without waiting for anything, unless it is being shut down.
         fn abandon(&self);

@@ -26,6 +26,9 @@ pub struct Intervals {
     pub idle_after: Duration,
     /// A line of statistics at debug level. Default: 60 s.
     pub statistics: Duration,
+    /// How long the thread of the handlers may run no task until it counts as blocked, see
+    /// [`ThreadBlocked`](crate::EventKind::ThreadBlocked). Default: 5 s.
+    pub blocked_after: Duration,
 }
 
 impl Default for Intervals {
@@ -38,6 +41,7 @@ impl Default for Intervals {
             idle_check: Duration::from_secs(60),
             idle_after: Duration::from_secs(30 * 60),
             statistics: Duration::from_secs(60),
+            blocked_after: Duration::from_secs(5),
         }
     }
 }
@@ -52,6 +56,7 @@ impl Intervals {
             ("intervals.idle_check", self.idle_check),
             ("intervals.idle_after", self.idle_after),
             ("intervals.statistics", self.statistics),
+            ("intervals.blocked_after", self.blocked_after),
         ] {
             check_duration(name, value)?;
         }

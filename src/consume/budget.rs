@@ -43,6 +43,11 @@ impl Budget {
         (usage.count, usage.bytes)
     }
 
+    /// Receives under way.
+    pub(super) fn polls(&self) -> usize {
+        self.lock().polls
+    }
+
     /// Whether a limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         !self.lock().has_room(self)

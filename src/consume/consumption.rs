@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     DeliveryHandler, ShutdownReport, budget::Budget, freshness::Freshness, lease::Leases,
-    queues::Queues, settings::ConsumerRole, stats::Stats,
+    pauses::Pauses, queues::Queues, running::RunningHandlers, settings::ConsumerRole, stats::Stats,
 };
 use crate::{
     Result,
@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) poll_grace: Duration,
     /// How long without a receive that succeeds it still counts as ready.
     pub(crate) unready_after: Duration,
+    /// How long a handler may run until it is reported.
+    pub(crate) slow_handler_after: Duration,
 }
 
 /// One push consumer: what its actors share.
@@ -48,8 +50,10 @@ pub(crate) struct Consumption {
     pub(crate) leases: Arc<Leases>,
     /// Permits to run a handler.
     pub(crate) handlers: Arc<Semaphore>,
+    pub(crate) running: RunningHandlers,
     pub(crate) stats: Stats,
     pub(crate) freshness: Freshness,
+    pub(crate) pauses: Pauses,
     /// Cancelled when no more messages are wanted.
     pub(crate) draining: CancellationToken,
     /// Has a token of each receive loop.
@@ -76,8 +80,10 @@ impl Consumption {
             budget: Budget::new(options.max_cached_messages, options.max_cached_bytes),
             leases: Arc::default(),
             handlers: Arc::new(Semaphore::new(options.concurrency)),
+            running: RunningHandlers::default(),
             stats: Stats::default(),
             freshness: Freshness::new(options.unready_after),
+            pauses: Pauses::default(),
             draining: CancellationToken::new(),
             polls: TaskTracker::new(),
             ending: Ending::default(),

@@ -105,6 +105,7 @@ async fn next_turn(consumption: &Consumption, delay: Duration) -> Option<OwnedSe
 async fn run_handler(consumption: &Arc<Consumption>, delivery: Delivery) -> Outcome {
     let span = tracing::info_span!(
         "process",
+        actor = &*consumption.member.path,
         messaging.system = "rocketmq",
         messaging.operation.name = "process",
         messaging.destination.name = delivery.topic(),

@@ -52,8 +52,8 @@ pub(crate) async fn watch_freshness(consumption: &Consumption) {
     } = consumption;
     loop {
         sleep_until(freshness.due()).await;
-        if budget.is_full() {
-            // It does not want to receive; its handlers are slow.
+        if budget.is_full() || consumption.all_paused() {
+            // It does not want to receive: its handlers are slow, or it is paused.
             freshness.renew(member);
         }
         let renewed = freshness.again.notified();

@@ -12,7 +12,9 @@ use super::{
     handling::is_handler_of,
     shutdown::{abandon, shutdown_by_handler},
 };
-use crate::{Error, Event, Health, MemberReport, client::sealed::Running, topology::Feed};
+use crate::{
+    Details, Error, Event, Health, MemberReport, Result, TreeNode, client::sealed::Running,
+};
 
 /// A running push consumer. Cheap to clone, usable from any thread.
 ///
@@ -60,6 +62,50 @@ impl PushConsumer {
         } else {
             consumption.ending.end(grace).await
         }
+    }
+
+    /// Stops receiving from all topics, until [`resume`](Self::resume).
+    ///
+    /// No receive starts any more. One that is under way is left alone, and may bring messages
+    /// for as long as the server lets it wait, 20 s by default; these, and what is cached, are
+    /// handled and settled. The pause outlives restarts of the consumer's actors, but not of the
+    /// consumer itself, where a topology starts it anew. The server goes on to count this consumer
+    /// as a member of its group, so queues stay assigned to it and their messages wait.
+    pub fn pause(&self) {
+        self.0.consumption.pause_all();
+    }
+
+    /// Receives from all topics again, those included that were paused alone.
+    pub fn resume(&self) {
+        self.0.consumption.resume_all();
+    }
+
+    /// The same as [`pause`](Self::pause) for one topic.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): the topic is not subscribed.
+    pub fn pause_topic(&self, topic: &str) -> Result<()> {
+        self.0.consumption.pause(topic)
+    }
+
+    /// Receives from one topic again, also where all were paused.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): the topic is not subscribed.
+    pub fn resume_topic(&self, topic: &str) -> Result<()> {
+        self.0.consumption.resume(topic)
+    }
+
+    /// Whether all topics are paused.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.0.consumption.all_paused()
+    }
+
+    /// The topics that are paused, in the order of their names.
+    #[must_use]
+    pub fn paused_topics(&self) -> Vec<Arc<str>> {
+        self.0.consumption.pauses.topics().into_iter().collect()
     }
 
     /// Waits until the consumer has failed for good, because a part of it failed more often than
@@ -117,6 +163,14 @@ impl PushConsumer {
         }
     }
 
+    /// The consumer and its actors with their figures, as they are now. Read on demand: it costs
+    /// nothing while nobody asks.
+    #[must_use]
+    pub fn tree(&self) -> TreeNode {
+        let (details, children) = self.look();
+        self.0.consumption.member.node(details, children)
+    }
+
     /// Makes the next poll of an actor panic: `routes`, `consumer`, `session` or `queue` (of the
     /// last two, every one).
     #[cfg(feature = "test-hooks")]
@@ -145,8 +199,12 @@ impl Running for PushConsumer {
         self.health()
     }
 
-    fn feed(&self) -> Feed {
-        self.0.consumption.member.feed()
+    fn look(&self) -> (Details, Vec<TreeNode>) {
+        self.0.consumption.look()
+    }
+
+    fn is_calling(&self) -> bool {
+        is_handler_of(&self.0.consumption)
     }
 
     fn abandon(&self) {

@@ -115,8 +115,9 @@ impl DeliveryHandler {
 
     /// Runs the handler as one of a consumer; a panic of it is a failed delivery.
     pub(crate) async fn run(&self, consumption: &Arc<Consumption>, delivery: Delivery) -> Outcome {
+        let known = delivery.clone();
         let handler = AssertUnwindSafe(async { (self.handle)(delivery).await }).catch_unwind();
-        let handled = handling(consumption, handler).await;
+        let handled = handling(consumption, known, handler).await;
         handled.unwrap_or_else(|panic| {
             let panic = crate::topology::panic_text(panic.as_ref());
             tracing::warn!(panic, "handler panicked");
@@ -141,6 +142,27 @@ impl<A: Actor<Context = Context<A>>> ChildRef<A> {
 
     /// The same with payloads decoded by `codec`. What cannot be decoded never reaches the actor:
     /// it goes to the dead letter topic at once.
+    ///
+    /// The codec and the actor have to agree on the payload, which the compiler checks:
+    ///
+    /// ```compile_fail,E0277
+    /// use actix::{Actor, Context, Handler};
+    /// use rocketmq_actors::{ChildRef, Deliver, Outcome, Text};
+    ///
+    /// struct Ledger;
+    /// impl Actor for Ledger {
+    ///     type Context = Context<Self>;
+    /// }
+    /// impl Handler<Deliver<u64>> for Ledger {
+    ///     type Result = Outcome;
+    ///     fn handle(&mut self, _: Deliver<u64>, _: &mut Self::Context) -> Outcome {
+    ///         Outcome::Ack
+    ///     }
+    /// }
+    ///
+    /// // `Text` decodes to `String`, but the actor takes `u64`.
+    /// let handler = ChildRef::<Ledger>::new("ledger").deliver_as(Text);
+    /// ```
     pub fn deliver_as<T, C>(&self, codec: C) -> DeliveryHandler
     where
         T: Send + 'static,
@@ -150,7 +172,10 @@ impl<A: Actor<Context = Context<A>>> ChildRef<A> {
         let child = self.clone();
         let handler = DeliveryHandler::decoding(codec, move |deliver| {
             let child = child.clone();
-            async move { child.ready().await.send(deliver).await }
+            async move {
+                let _counted = child.label().delivery();
+                child.ready().await.send(deliver).await
+            }
         });
         DeliveryHandler {
             child: Some(self.label().clone()),

@@ -1,17 +1,23 @@
 //! Which consumer's handler runs here.
 
-use std::sync::Arc;
+use std::{future::poll_fn, pin::pin, sync::Arc};
 
-use super::consumption::Consumption;
+use super::{Delivery, consumption::Consumption};
 use crate::topology::EventKind;
 
 tokio::task_local! {
     static HANDLING: Arc<Consumption>;
 }
 
-/// Runs a handler as one of this consumer.
-pub(super) async fn handling<F: Future>(consumption: &Arc<Consumption>, handler: F) -> F::Output {
-    HANDLING.scope(consumption.clone(), handler).await
+/// Runs a handler, whose polls do not panic, as one of this consumer.
+pub(super) async fn handling<F: Future>(
+    consumption: &Arc<Consumption>,
+    delivery: Delivery,
+    handler: F,
+) -> F::Output {
+    let running = consumption.running.enter(delivery);
+    let mut handler = pin!(HANDLING.scope(consumption.clone(), handler));
+    poll_fn(|cx| running.poll(|| handler.as_mut().poll(cx))).await
 }
 
 /// Whether this is called by a handler of this consumer, not by what it spawned.

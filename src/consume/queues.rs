@@ -1,15 +1,20 @@
 //! The process queues of one consumer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use tokio_util::sync::CancellationToken;
 
+use super::QueueFigures;
 use crate::{model::queue::QueueKey, topology::ChildControl};
 
 /// A process queue that runs.
 #[derive(Debug, Clone)]
 pub(crate) struct RunningQueue {
     pub(crate) control: ChildControl,
+    pub(crate) figures: Arc<QueueFigures>,
     /// Cancelled when the queue is no longer assigned.
     pub(crate) dropped: CancellationToken,
     /// Tells apart queues of one key, of which the older may still be ending.

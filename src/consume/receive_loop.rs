@@ -74,19 +74,24 @@ pub(crate) async fn receive_loop(
     }
 }
 
-/// Waits until the endpoint has this client's settings and the cache has room.
+/// Waits until the topic is not paused, the cache has room, and the endpoint has this client's
+/// settings.
 async fn may_receive(receiver: &Receiver) {
     let consumption = &receiver.consumption;
-    let at = &receiver.queue.endpoints;
+    let (at, topic) = (&receiver.queue.endpoints, &receiver.queue.topic);
     loop {
+        consumption.pauses.over(topic).await;
         consumption.budget.has_room().await;
-        // Looked at last, for a session may die while the cache is full.
+        // Looked at last, for a session may die, and a pause begin, while the cache is full.
+        if consumption.pauses.contains(topic) {
+            continue;
+        }
         if consumption.member.is_ready(at) {
             return;
         }
         // A session that is gone is made anew; one that fails is asked again a second later.
         if let Err(error) = consumption.prepare(at).await {
-            tracing::debug!(topic = %receiver.queue.topic, %error, "no receive without settings");
+            tracing::debug!(%topic, %error, "no receive without settings");
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::consumption::Consumption;
+use super::{consumption::Consumption, watch::watch_handlers};
 use crate::{
     member::Phase,
     topology::{EventKind, MemberReport, Stop},
@@ -32,10 +32,17 @@ pub struct ShutdownReport {
     pub in_time: bool,
 }
 
-/// Waits for the reason to end and carries it out.
+/// Watches the handlers, waits for the reason to end and carries it out.
 pub(super) async fn closer(consumption: Arc<Consumption>) {
+    tokio::select! {
+        () = close(&consumption) => {}
+        never = watch_handlers(&consumption) => match never {},
+    }
+}
+
+async fn close(consumption: &Arc<Consumption>) {
     let grace = consumption.ending.wanted(&consumption.member).await;
-    let report = run(&consumption, grace).await;
+    let report = run(consumption, grace).await;
     consumption.member.enter(Phase::Stopped);
     consumption.member.report(EventKind::Drained {
         report: MemberReport::Consumer(report.clone()),

@@ -58,6 +58,7 @@ impl PushConsumerSpec {
                 receives_per_queue: 4,
                 poll_grace: Duration::from_secs(1),
                 unready_after: Duration::from_secs(60),
+                slow_handler_after: Duration::from_secs(60),
             },
             handler: None,
         }
@@ -86,6 +87,11 @@ impl PushConsumerBuilder {
     }
 
     /// Who handles the deliveries: an async closure or function, or the `Recipient` of an actor.
+    /// What handles none is refused by the compiler:
+    ///
+    /// ```compile_fail,E0277
+    /// rocketmq_actors::PushConsumerSpec::builder("billing").handler("ledger");
+    /// ```
     pub fn handler<Kind>(mut self, handler: impl IntoHandler<Kind>) -> Self {
         self.handler = Some(handler.into_handler());
         self
@@ -131,6 +137,14 @@ impl PushConsumerBuilder {
         self
     }
 
+    /// How long a handler may run until it is reported, once, by a warning in the log and
+    /// [`HandlerSlow`](crate::EventKind::HandlerSlow). It goes on all the same, and its message
+    /// stays leased. Looked at eight times within this time. Default: 60 s.
+    pub fn slow_handler_after(mut self, limit: Duration) -> Self {
+        self.options.slow_handler_after = limit;
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -163,6 +177,7 @@ impl PushConsumerBuilder {
         }
         check_duration("poll_grace", self.options.poll_grace)?;
         check_duration("unready_after", self.options.unready_after)?;
+        check_duration("slow_handler_after", self.options.slow_handler_after)?;
         let subscription = |(topic, filter): (String, Filter)| Subscription {
             topic: topic.into(),
             filter,

@@ -33,8 +33,8 @@ impl Start for PushConsumerSpec {
             self.subscriptions,
             on.config.clone(),
         ));
-        let path = format!("consumer {}", self.group);
-        let member = Member::new(path, &on.config, &on.host, role.clone())?;
+        let (path, events) = on.place(|| format!("consumer {}", self.group));
+        let member = Member::new(path, events, &on.config, &on.host, role.clone())?;
         let routes = RouteActor::start(&member);
         let consumption = Consumption::new(
             member.clone(),

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::Member;
-use crate::{Health, health::Reason};
+use crate::{ChildState, Exit, Health, health::Reason};
 
 /// Where a member is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,11 +26,15 @@ pub(super) struct Condition {
     published: watch::Sender<Health>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Known {
     phase: Phase,
     /// Nothing was received for this time.
     silent: Option<Duration>,
+    /// What was paused on purpose.
+    paused: Vec<Reason>,
+    /// Its thread runs nothing any more.
+    blocked: Option<Reason>,
 }
 
 impl Default for Condition {
@@ -39,6 +43,8 @@ impl Default for Condition {
             known: Mutex::new(Known {
                 phase: Phase::Starting,
                 silent: None,
+                paused: Vec::new(),
+                blocked: None,
             }),
             published: watch::Sender::new(Health::starting()),
         }
@@ -73,6 +79,30 @@ impl Member {
         }
     }
 
+    /// Its thread is blocked, or no longer.
+    pub(crate) fn blocked(&self, reason: Option<Reason>) {
+        self.condition.known().blocked = reason;
+        self.review();
+    }
+
+    /// What of it is paused now.
+    pub(crate) fn paused(&self, reasons: Vec<Reason>) {
+        self.condition.known().paused = reasons;
+        self.review();
+    }
+
+    /// Where it is in its life, as one would say of a supervised actor.
+    pub(crate) fn state(&self) -> ChildState {
+        if let Some(error) = self.failure() {
+            return ChildState::GaveUp(Exit::Failed(error.to_string()));
+        }
+        match self.condition.known().phase {
+            Phase::Starting => ChildState::Starting,
+            Phase::Running | Phase::Draining => ChildState::Running,
+            Phase::Stopped => ChildState::Stopped(Exit::Shutdown),
+        }
+    }
+
     /// Looks at everything again, and publishes the health if it changed. To be called after each
     /// change of what it is made of.
     pub(crate) fn review(&self) {
@@ -86,7 +116,12 @@ impl Member {
     }
 
     fn assess(&self) -> Health {
-        let Known { phase, silent } = *self.condition.known();
+        let Known {
+            phase,
+            silent,
+            paused,
+            blocked,
+        } = self.condition.known().clone();
         let ended = match (self.failure(), phase) {
             (Some(error), _) => Some(Reason::GaveUp {
                 error: error.to_string(),
@@ -107,6 +142,7 @@ impl Member {
             Phase::Draining | Phase::Stopped => reasons.push(Reason::Draining),
             Phase::Running => {}
         }
+        reasons.extend(blocked);
         reasons.extend(silent.map(|within| Reason::NotReceiving { within }));
         let routes = self.routes.load();
         let unrouted = self.role.topics().into_iter();
@@ -120,6 +156,7 @@ impl Member {
         let down = wanted.iter().filter(|endpoint| !self.is_ready(endpoint));
         reasons.extend(down.cloned().map(|endpoint| Reason::NoSession { endpoint }));
         let some_up = wanted.is_empty() || reasons.len() < wanted.len();
+        reasons.extend(paused);
         Health {
             live: true,
             ready: ready_but_for_sessions && some_up,

@@ -38,7 +38,10 @@ use crate::{
     messages::route::{PrepareEndpoints, RouteUpdated},
     model::{Endpoints, client_id::client_id},
     rpc::{Headers, Rpc, host_name},
-    topology::{ChildControl, ChildPolicy, Event, EventKind, Events, Exit, Feed, LiveCounts, tell},
+    topology::{
+        ChildControl, ChildPolicy, Details, Event, EventKind, Events, Exit, LiveCounts,
+        SessionDetails, TreeNode, tell,
+    },
 };
 
 /// What a producer and a consumer tell a server of themselves, and what they make of its answer.
@@ -56,7 +59,7 @@ pub(crate) trait Role: fmt::Debug + Send + Sync {
 
 /// One producer or consumer towards the servers. Outlives restarts of every actor of it.
 pub(crate) struct Member {
-    /// Its place in the tree, for logs: `consumer billing`.
+    /// Its place in the tree; in none, its own name: `consumer billing`.
     pub(crate) path: Arc<str>,
     pub(crate) client_id: String,
     pub(crate) config: Arc<ClientConfig>,
@@ -78,7 +81,8 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) fn new(
-        path: String,
+        path: impl Into<Arc<str>>,
+        events: Events,
         config: &Arc<ClientConfig>,
         host: &Arc<Host>,
         role: Arc<dyn Role>,
@@ -107,7 +111,7 @@ impl Member {
             sessions: Sessions::default(),
             isolation: Isolation::default(),
             live: LiveCounts::default(),
-            events: Events::default(),
+            events,
             subscribers: Mutex::default(),
             children: Mutex::default(),
             failure: watch::Sender::new(None),
@@ -160,11 +164,6 @@ impl Member {
         self.host
             .runtime
             .spawn(tell(self.path.clone(), events, listener));
-    }
-
-    /// All events from now on, for a tree.
-    pub(crate) fn feed(&self) -> Feed {
-        Feed::new(self.path.clone(), &self.events)
     }
 
     /// Keeps a child's control, and fails the member when the child gives up.
@@ -267,6 +266,33 @@ impl Member {
 
     fn children(&self) -> MutexGuard<'_, Vec<ChildControl>> {
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Itself as a node of a tree, where it is in none.
+    pub(crate) fn node(&self, details: Details, children: Vec<TreeNode>) -> TreeNode {
+        TreeNode {
+            path: self.path.clone(),
+            state: self.state(),
+            restarts: self.restarts(),
+            children,
+            details,
+        }
+    }
+
+    /// Its actors as they are now, but for process queues.
+    pub(crate) fn nodes(&self) -> Vec<TreeNode> {
+        let own = self.children().clone();
+        let own = own
+            .iter()
+            .map(|control| control.node(Details::None, Vec::new()));
+        let sessions = self.sessions.all().into_iter().map(|session| {
+            let details = SessionDetails {
+                endpoint: session.life.endpoints().clone(),
+                ready: session.life.is_ready(),
+            };
+            session.control.node(Details::Session(details), Vec::new())
+        });
+        own.chain(sessions).collect()
     }
 
     /// What is alive, as one line without any inside of the application.

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use super::{ProducerShutdownReport, SendReceipt, publication::Publication, shutdown::abandon};
 use crate::{
-    Error, Event, Health, MemberReport, Message, Result, actors::ProducerActor,
-    client::sealed::Running, messages::producer::SendMessage, topology::Feed,
+    Details, Error, Event, Health, MemberReport, Message, ProducerDetails, Result, TreeNode,
+    actors::ProducerActor, client::sealed::Running, messages::producer::SendMessage,
 };
 
 /// A running producer. Cheap to clone, usable from any thread.
@@ -135,6 +135,14 @@ impl Producer {
         }
     }
 
+    /// The producer and its actors with their figures, as they are now. Read on demand: it costs
+    /// nothing while nobody asks.
+    #[must_use]
+    pub fn tree(&self) -> TreeNode {
+        let (details, children) = self.look();
+        self.0.publication.member.node(details, children)
+    }
+
     /// Makes the next poll of an actor panic: `routes`, `producer` or `session` (every one).
     #[cfg(feature = "test-hooks")]
     pub fn crash(&self, actor: &str) {
@@ -155,8 +163,28 @@ impl Running for Producer {
         self.health()
     }
 
-    fn feed(&self) -> Feed {
-        self.0.publication.member.feed()
+    fn look(&self) -> (Details, Vec<TreeNode>) {
+        let Publication {
+            in_flight,
+            options,
+            role,
+            member,
+            ..
+        } = &*self.0.publication;
+        let (in_flight_messages, in_flight_bytes) = in_flight.used();
+        let details = ProducerDetails {
+            in_flight_messages,
+            max_in_flight_messages: options.max_in_flight,
+            in_flight_bytes,
+            max_in_flight_bytes: options.max_in_flight_bytes,
+            topics: role.topic_count(),
+        };
+        (Details::Producer(details), member.nodes())
+    }
+
+    /// It has no handlers.
+    fn is_calling(&self) -> bool {
+        false
     }
 
     fn abandon(&self) {

@@ -22,11 +22,11 @@ impl Start for ProducerSpec {
             &self.options,
             on.config.clone(),
         )?);
-        let path = match self.topics.first() {
+        let (path, events) = on.place(|| match self.topics.first() {
             Some(topic) => format!("producer {topic}"),
             None => "producer".to_owned(),
-        };
-        let member = Member::new(path, &on.config, &on.host, role.clone())?;
+        });
+        let member = Member::new(path, events, &on.config, &on.host, role.clone())?;
         let routes = RouteActor::start(&member);
         let publication = Publication::new(member.clone(), role, self.options, routes.clone());
         let shared = publication.clone();

@@ -4,12 +4,14 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use actix::{Actor, Addr};
 use tokio::sync::watch;
+
+use super::{live::Counted, wiring::sealed::Named};
 
 /// A name for an actor of a topology, which can be wired before the actor exists.
 ///
@@ -27,11 +29,57 @@ pub struct ChildRef<A: Actor> {
 pub struct Label {
     pub(crate) name: Arc<str>,
     placed: Arc<AtomicBool>,
+    /// The function that makes a child of this name.
+    made_by: &'static str,
+    /// Deliveries that wait for the child, or that it handles.
+    deliveries: Arc<AtomicUsize>,
 }
 
 impl Label {
+    /// Of an actor.
+    pub(super) fn actor(name: impl Into<Arc<str>>) -> Self {
+        Self::new(name.into(), "ChildSpec::actor")
+    }
+
+    /// Of a producer or consumer.
+    pub(super) fn member(name: impl Into<Arc<str>>) -> Self {
+        Self::new(name.into(), "ChildSpec::member")
+    }
+
+    fn new(name: Arc<str>, made_by: &'static str) -> Self {
+        Self {
+            name,
+            placed: Arc::default(),
+            made_by,
+            deliveries: Arc::default(),
+        }
+    }
+
     pub(crate) fn is_placed(&self) -> bool {
         self.placed.load(Ordering::Acquire)
+    }
+
+    /// Some child bears the name from now on.
+    pub(super) fn place(&self) {
+        self.placed.store(true, Ordering::Release);
+    }
+
+    /// Whether it is the label of the same reference; others may have the same name.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.placed, &other.placed)
+    }
+
+    pub(super) fn how_to_add(&self) -> String {
+        format!("{}(&{}, ..)", self.made_by, self.name)
+    }
+
+    pub(super) fn deliveries(&self) -> usize {
+        self.deliveries.load(Ordering::Acquire)
+    }
+
+    /// Counts a delivery until dropped.
+    pub(crate) fn delivery(&self) -> Counted {
+        Counted::one(&self.deliveries)
     }
 }
 
@@ -39,10 +87,7 @@ impl<A: Actor> ChildRef<A> {
     /// A reference to the child of this name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
-            label: Label {
-                name: name.into(),
-                placed: Arc::default(),
-            },
+            label: Label::actor(name),
             addr: watch::Sender::new(None),
         }
     }
@@ -79,13 +124,18 @@ impl<A: Actor> ChildRef<A> {
         &self.label
     }
 
-    /// Some child bears the name from now on.
-    pub(super) fn place(&self) {
-        self.label.placed.store(true, Ordering::Release);
-    }
-
     pub(super) fn resolve(&self, addr: Addr<A>) {
         self.addr.send_replace(Some(addr));
+    }
+}
+
+impl<A: Actor> Named for ChildRef<A> {
+    fn label(&self) -> &Label {
+        &self.label
+    }
+
+    fn is_up(&self) -> bool {
+        self.addr().is_some_and(|addr| addr.connected())
     }
 }
 

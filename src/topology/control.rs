@@ -1,6 +1,7 @@
 //! The handle of a supervised actor: its orders and its state.
 
 use std::{
+    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -9,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{
     Exit, Stop,
+    inside::is_polled,
     order::{Order, Orders, Turn},
     tasks::{Generation, Lifespan},
 };
@@ -43,6 +45,21 @@ impl ChildState {
         match self {
             Self::Stopped(exit) | Self::GaveUp(exit) => Some(exit),
             _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ChildState {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => write!(out, "starting"),
+            Self::Running => write!(out, "running"),
+            Self::Restarting { cause, delay } => {
+                write!(out, "restarting {delay:?} after it {cause}")
+            }
+            Self::Down(exit) => write!(out, "down: {exit}"),
+            Self::Stopped(exit) => write!(out, "stopped: {exit}"),
+            Self::GaveUp(exit) => write!(out, "gave up: {exit}"),
         }
     }
 }
@@ -194,6 +211,11 @@ impl ChildControl {
                 std::future::pending::<()>().await;
             }
         }
+    }
+
+    /// Whether the actor is being polled on this thread right now.
+    pub(super) fn is_polled_here(&self) -> bool {
+        is_polled(&self.shared)
     }
 
     /// Makes the next poll of the actor panic.

@@ -84,6 +84,46 @@ pub enum EventKind {
         /// How many went.
         lost: usize,
     },
+    /// A handler of a consumer has run for longer than
+    /// [`slow_handler_after`](crate::PushConsumerBuilder::slow_handler_after). Told once for each
+    /// delivery.
+    HandlerSlow {
+        /// The topic of the delivery.
+        topic: Arc<str>,
+        /// Its id.
+        message_id: String,
+        /// The name of the handler, where it is an actor that has a
+        /// [`ChildRef`](crate::ChildRef).
+        handler: Option<Arc<str>>,
+        /// How long it has run until now, the time that it waited for an actor included.
+        elapsed: Duration,
+    },
+    /// The thread that runs the handlers of a consumer runs nothing else any more. Every consumer
+    /// of the client is told, for none of them gets on.
+    ThreadBlocked {
+        /// The topic of the delivery whose handler blocks it, if that is one of this consumer.
+        topic: Option<Arc<str>>,
+        /// Its id.
+        message_id: Option<String>,
+        /// For how long until now.
+        silent: Duration,
+    },
+    /// An actor with a [`Liveness`](crate::Liveness) did not answer in time. Its generation ends
+    /// with that, if it does not block its thread; if it does, when it comes back to life.
+    Unresponsive {
+        /// The time it had.
+        within: Duration,
+    },
+    /// A consumer was told to receive nothing.
+    Paused {
+        /// From this topic only, if not from any.
+        topic: Option<Arc<str>>,
+    },
+    /// A consumer was told to receive again.
+    Resumed {
+        /// From this topic only, if not from all.
+        topic: Option<Arc<str>>,
+    },
     /// It was shut down.
     Drained {
         /// What became of what it held.
@@ -107,18 +147,34 @@ pub enum EventKind {
 ///
 /// A listener that falls behind by more than the capacity misses the oldest ones.
 #[derive(Debug, Clone)]
-pub(crate) struct Events(broadcast::Sender<Event>);
+pub(crate) struct Events {
+    here: broadcast::Sender<Event>,
+    /// Of the tree that this is a part of.
+    tree: Option<broadcast::Sender<Event>>,
+}
 
 impl Events {
     /// How many events a slow listener may be behind.
     const CAPACITY: usize = 256;
 
+    /// Of what is in no tree, or is the tree.
     pub(crate) fn new() -> Self {
-        Self(broadcast::Sender::new(Self::CAPACITY))
+        Self {
+            here: broadcast::Sender::new(Self::CAPACITY),
+            tree: None,
+        }
+    }
+
+    /// Of a part of the tree, whose listeners hear everything as well.
+    pub(crate) fn part_of(tree: &Self) -> Self {
+        Self {
+            tree: Some(tree.here.clone()),
+            ..Self::new()
+        }
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.0.subscribe()
+        self.here.subscribe()
     }
 
     /// Everything from now on. Ends when nobody is left who could report.
@@ -131,8 +187,12 @@ impl Events {
 
     pub(crate) fn emit(&self, path: &Arc<str>, kind: EventKind) {
         let path = Arc::clone(path);
+        let event = Event { path, kind };
         // The only error is that nobody listens.
-        let _ = self.0.send(Event { path, kind });
+        if let Some(tree) = &self.tree {
+            let _ = tree.send(event.clone());
+        }
+        let _ = self.here.send(event);
     }
 }
 

@@ -15,7 +15,8 @@ use super::{
     members::{Command, Members},
     order::Turn,
     plan::{Plan, Step},
-    spec::{ChildSpec, Started},
+    spec::ChildSpec,
+    started::Started,
     supervisor::Decides,
 };
 

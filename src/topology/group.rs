@@ -18,12 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Exit, Intensity, Place, Restart, Stop, Strategy,
+    child_ref::Label,
     control::ChildControl,
     event::{Event, tell},
     life::Life,
     members::{Command, Members},
-    roster::{Roster, TreeNode},
-    spec::{ChildSpec, Started},
+    roster::Roster,
+    spec::ChildSpec,
+    started::Started,
     supervisor::{ChildPolicy, keep_alive},
 };
 
@@ -75,7 +77,8 @@ pub(crate) enum RemoveError {
 /// themselves, and are stopped first, all at once.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
-    started: Started,
+    control: ChildControl,
+    roster: Roster,
     commands: mpsc::Sender<Command>,
 }
 
@@ -102,9 +105,9 @@ impl Group {
             }
             Ok(GroupLife::new(members, inbox))
         });
-        let children = Some(roster);
         Self {
-            started: Started { control, children },
+            control,
+            roster,
             commands,
         }
     }
@@ -127,14 +130,33 @@ impl Group {
         let limits = spec.children.iter().map(|child| child.stop.limit());
         let stop = Stop::Within(limits.fold(dynamic, Duration::saturating_add));
         let start = move |place: &Place, path, policy| {
-            Self::start(place, path, policy, spec.clone()).started
+            Started::from(Self::start(place, path, policy, spec.clone()))
         };
         ChildSpec::new(name, start).bounds_its_start().stop(stop)
     }
 
     /// The group's own control: its stop is the children's, in order.
     pub(crate) fn control(&self) -> &ChildControl {
-        &self.started.control
+        &self.control
+    }
+
+    pub(super) fn children(&self) -> Vec<Started> {
+        self.roster.started()
+    }
+
+    /// The path of the child, here or below, that bears this very name.
+    pub(super) fn bearer(&self, label: &Label) -> Option<Arc<str>> {
+        if let Some(bearer) = self.roster.bearer(label) {
+            return Some(Arc::clone(bearer.control.path()));
+        }
+        let children = self.children();
+        let mut groups = children.iter().filter_map(Started::group);
+        groups.find_map(|group| group.bearer(label))
+    }
+
+    /// The child of this name.
+    pub(super) fn find(&self, name: &str) -> Option<Started> {
+        Some(self.roster.find(name)?.started)
     }
 
     /// Waits until all static children are up. An error: one was not, and all are stopped again.
@@ -153,15 +175,9 @@ impl Group {
         self.control().stop(Stop::Within(limit)).await
     }
 
-    /// The group and everything below it, as it is now.
-    pub(crate) fn tree(&self) -> TreeNode {
-        self.started.node()
-    }
-
     /// The control of a child, by name.
     pub(crate) fn child(&self, name: &str) -> Option<ChildControl> {
-        let roster = self.started.children.as_ref()?;
-        Some(roster.find(name)?.started.control)
+        Some(self.find(name)?.control)
     }
 
     /// Adds a dynamic child. It ends with the group, and with a restart of the group.
@@ -183,9 +199,7 @@ impl Group {
 
     /// Stops a dynamic child as its spec says.
     pub(crate) async fn remove(&self, name: &str) -> Result<Exit, RemoveError> {
-        let roster = self.started.children.as_ref();
-        let entry = roster.and_then(|roster| roster.find(name));
-        let entry = entry.ok_or(RemoveError::Unknown)?;
+        let entry = self.roster.find(name).ok_or(RemoveError::Unknown)?;
         if !entry.dynamic {
             return Err(RemoveError::Static);
         }

@@ -9,12 +9,14 @@ use std::{
 };
 
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tracing::Span;
 
 use super::{
     ChildState, Exit, Stop,
     backoff::Delays,
     budget::{RestartBudget, Verdict},
     control::Shared,
+    inside::polling,
     life::Life,
     order::{Order, Turn},
     report::Reporter,
@@ -58,14 +60,25 @@ pub(super) struct Supervision<L> {
     /// Whether this generation has been polled.
     begun: bool,
     up_since: Option<Instant>,
+    /// Of the generation: everything it logs is within.
+    span: Span,
+}
+
+/// The span of the generation that is about to run. It has no parent: whoever happens to start
+/// an actor does not contain its life.
+fn span(shared: &Shared) -> Span {
+    let generation = shared.lifespan().generation.0;
+    tracing::debug_span!(parent: None, "actor", path = &*shared.path, generation)
 }
 
 impl<L: Life> Supervision<L> {
     pub(super) fn new(life: L, shared: Arc<Shared>, policy: ChildPolicy, report: Reporter) -> Self {
+        let span = span(&shared);
         Self {
             life,
             report,
             shared,
+            span,
             budget: RestartBudget::new(policy.intensity),
             delays: Delays::new(policy.backoff),
             policy,
@@ -102,7 +115,10 @@ impl<L: Life> Supervision<L> {
         let generation = self.shared.lifespan().generation;
         self.report.generation_starts(generation);
         self.begun = false;
-        match catch_unwind(AssertUnwindSafe(|| self.life.restart())) {
+        self.span = span(&self.shared);
+        let life = &mut self.life;
+        let restart = || self.span.in_scope(|| life.restart());
+        match catch_unwind(AssertUnwindSafe(restart)) {
             Ok(Ok(())) => self.live().await,
             Ok(Err(exit)) => End::Own(exit),
             Err(payload) => End::Own(Exit::from_panic(payload.as_ref())),
@@ -141,11 +157,14 @@ impl<L: Life> Supervision<L> {
             return Poll::Ready(Pulse::Told(order));
         }
         self.begun = true;
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            #[cfg(feature = "test-hooks")]
-            self.shared.orders.panic_if_injected();
-            self.life.poll(cx)
-        }));
+        let (life, span) = (&mut self.life, &self.span);
+        let polled = polling(&self.shared, || {
+            catch_unwind(AssertUnwindSafe(|| {
+                #[cfg(feature = "test-hooks")]
+                self.shared.orders.panic_if_injected();
+                span.in_scope(|| life.poll(cx))
+            }))
+        });
         match polled {
             Err(payload) => Poll::Ready(Pulse::Ended(Exit::from_panic(payload.as_ref()))),
             // A failure reported just before is why it ended.

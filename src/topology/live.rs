@@ -37,7 +37,7 @@ impl LiveCounts {
 
 /// Counts as one until dropped.
 #[derive(Debug)]
-pub(super) struct Counted(Arc<AtomicUsize>);
+pub(crate) struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
     pub(super) fn one(counter: &Arc<AtomicUsize>) -> Self {

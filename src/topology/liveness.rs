@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix::{Actor, Addr, Context, Handler, Message};
 use tokio::time::{sleep, timeout};
 
-use super::{ChildState, Exit, Place, control::ChildControl};
+use super::{ChildState, EventKind, Exit, Place, control::ChildControl, supervisor::ChildPolicy};
 
 /// Asks an actor whether it still handles messages: any answer is a good one. From its liveness
 /// check, see [`ChildSpec::liveness`](crate::ChildSpec::liveness).
@@ -31,33 +31,50 @@ impl Liveness {
     /// [`Exit::Unresponsive`], and the policy decides what follows.
     ///
     /// It works on an actor that waits for ever, not on one that blocks its thread: nothing
-    /// can end that from outside. `place` should be another thread than the actor's.
-    pub(crate) fn watch_over<A>(self, place: &Place, addr: Addr<A>, control: ChildControl)
-    where
+    /// can end that from outside. It is reported all the same. `place` should be another thread
+    /// than the actor's.
+    pub(crate) fn watch_over<A>(
+        self,
+        place: &Place,
+        addr: Addr<A>,
+        control: ChildControl,
+        policy: &ChildPolicy,
+    ) where
         A: Actor<Context = Context<A>> + Handler<Ping>,
     {
+        let (events, vitals) = (policy.events.clone(), policy.vitals.clone());
+        let alarm = move |control: &ChildControl| {
+            let (path, within) = (control.path(), self.within);
+            tracing::warn!(actor = &**path, ?within, "does not answer");
+            events.emit(path, EventKind::Unresponsive { within });
+            vitals.unresponsive(path);
+        };
         place.spawn(move || async move {
             tokio::select! {
                 _ = control.stopped() => {}
-                () = self.check(addr, &control) => {}
+                () = self.check(addr, &control, alarm) => {}
             }
         });
     }
 
-    async fn check<A>(self, addr: Addr<A>, control: &ChildControl)
+    async fn check<A>(self, addr: Addr<A>, control: &ChildControl, alarm: impl Fn(&ChildControl))
     where
         A: Actor<Context = Context<A>> + Handler<Ping>,
     {
+        let mut ended = None;
         loop {
             sleep(self.every).await;
             let asked = control.generation();
-            if control.state() != ChildState::Running {
+            // One that was told to end, and blocks its thread, is told once.
+            if control.state() != ChildState::Running || ended == Some(asked) {
                 continue;
             }
             let answer = timeout(self.within, addr.send(Ping)).await;
             // A lost reply is an answer too: the crash that lost it is known already.
             let silent = answer.is_err() && control.generation() == asked;
             if silent && control.state() == ChildState::Running {
+                ended = Some(asked);
+                alarm(control);
                 control.end_generation(Exit::Unresponsive);
             }
         }

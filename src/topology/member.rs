@@ -14,12 +14,15 @@ use futures::future::LocalBoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Exit, event::Events, life::Life, member_ref::MemberRef, records::Records,
+    Exit, event::Events, inside::Shown, life::Life, member_ref::MemberRef, records::Records,
     supervisor::ChildPolicy, vitals::Vitals,
 };
 use crate::{
     Client,
-    client::{Startable, sealed::Running},
+    client::{
+        Startable,
+        sealed::{InTree, Running},
+    },
 };
 
 /// Of the time a member has to stop, what it may need to take leave of the servers.
@@ -46,19 +49,26 @@ struct Shared<S: Startable> {
     records: Records,
     vitals: Vitals,
     events: Events,
+    shown: Arc<Shown<S::Handle>>,
     up: Cell<bool>,
     /// What a stop gives for handlers to finish.
     grace: Cell<Duration>,
 }
 
 impl<S: Startable + Clone + 'static> MemberLife<S> {
-    pub(super) fn new(member: MemberSpec<S>, path: Arc<str>, policy: &ChildPolicy) -> Self {
+    pub(super) fn new(
+        member: MemberSpec<S>,
+        path: Arc<str>,
+        policy: &ChildPolicy,
+        shown: Arc<Shown<S::Handle>>,
+    ) -> Self {
         let shared = Rc::new(Shared {
             member,
             path,
             records: policy.records.clone(),
             vitals: policy.vitals.clone(),
             events: policy.events.clone(),
+            shown,
             up: Cell::new(false),
             grace: Cell::default(),
         });
@@ -73,28 +83,33 @@ impl<S: Startable + Clone + 'static> MemberLife<S> {
 
 async fn live<S: Startable + Clone>(shared: Rc<Shared<S>>, stop: CancellationToken) -> Exit {
     let MemberSpec { client, spec, .. } = &shared.member;
-    let handle = match stop.run_until_cancelled(client.start(spec.clone())).await {
+    let handle = match stop
+        .run_until_cancelled(client.start_in(shared.place(), spec.clone()))
+        .await
+    {
         None => return Exit::Shutdown,
         Some(Ok(handle)) => handle,
         Some(Err(error)) => return shared.fail(error),
     };
     let reference = &shared.member.reference;
     reference.resolve(handle.clone());
-    let running = Abandoned(handle, reference);
+    shared.shown.set(Some(handle.clone()));
+    let running = Abandoned {
+        handle,
+        reference,
+        shown: &shared.shown,
+    };
     shared.up.set(true);
-    let mut feed = running.0.feed();
     let ended = async {
         tokio::select! {
-            error = running.0.failed() => error,
-            never = shared.report_health(&running.0) => match never {},
-            () = feed.pass_on(&shared.path, &shared.events) => std::future::pending().await,
+            error = running.handle.failed() => error,
+            never = shared.report_health(&running.handle) => match never {},
         }
     };
     let error = stop.run_until_cancelled(ended).await;
     // Nobody shall find one that is going down.
     reference.clear();
-    let report = running.0.shutdown(shared.grace.take()).await;
-    feed.pass_rest_on(&shared.path, &shared.events);
+    let report = running.handle.shutdown(shared.grace.take()).await;
     shared.records.reported(Arc::clone(&shared.path), report);
     match error {
         None => Exit::Shutdown,
@@ -103,6 +118,13 @@ async fn live<S: Startable + Clone>(shared: Rc<Shared<S>>, stop: CancellationTok
 }
 
 impl<S: Startable> Shared<S> {
+    fn place(&self) -> InTree {
+        InTree {
+            path: Arc::clone(&self.path),
+            events: self.events.clone(),
+        }
+    }
+
     /// Tells the tree how it is, for ever.
     async fn report_health(&self, running: &S::Handle) -> Infallible {
         let mut health = running.health();
@@ -123,12 +145,17 @@ impl<S: Startable> Shared<S> {
 }
 
 /// Ends a member whose generation is dropped before its shutdown; after one it does nothing.
-struct Abandoned<'a, H: Running>(H, &'a MemberRef<H>);
+struct Abandoned<'a, H: Running> {
+    handle: H,
+    reference: &'a MemberRef<H>,
+    shown: &'a Shown<H>,
+}
 
 impl<H: Running> Drop for Abandoned<'_, H> {
     fn drop(&mut self) {
-        self.1.clear();
-        self.0.abandon();
+        self.reference.clear();
+        self.shown.set(None);
+        self.handle.abandon();
     }
 }
 

@@ -4,6 +4,8 @@ use std::{fmt, sync::Arc};
 
 use tokio::sync::watch;
 
+use super::{child_ref::Label, wiring::sealed::Named};
+
 /// A name under which the handle of a producer or consumer is found once its topology has started
 /// it: of a producer, to send; of a consumer, for its statistics.
 ///
@@ -19,7 +21,7 @@ use tokio::sync::watch;
 /// # }
 /// ```
 pub struct MemberRef<H> {
-    name: Arc<str>,
+    label: Label,
     handle: watch::Sender<Option<H>>,
 }
 
@@ -27,7 +29,7 @@ impl<H: Clone> MemberRef<H> {
     /// A reference to the member of this name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
-            name: name.into(),
+            label: Label::member(name),
             handle: watch::Sender::new(None),
         }
     }
@@ -35,7 +37,7 @@ impl<H: Clone> MemberRef<H> {
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.label.name
     }
 
     /// The handle, unless the member is not up right now. A restart of the member makes a new
@@ -59,10 +61,6 @@ impl<H: Clone> MemberRef<H> {
         }
     }
 
-    pub(super) fn shared_name(&self) -> &Arc<str> {
-        &self.name
-    }
-
     pub(super) fn resolve(&self, handle: H) {
         self.handle.send_replace(Some(handle));
     }
@@ -72,10 +70,20 @@ impl<H: Clone> MemberRef<H> {
     }
 }
 
+impl<H: Clone> Named for MemberRef<H> {
+    fn label(&self) -> &Label {
+        &self.label
+    }
+
+    fn is_up(&self) -> bool {
+        self.handle.borrow().is_some()
+    }
+}
+
 impl<H> Clone for MemberRef<H> {
     fn clone(&self) -> Self {
         Self {
-            name: Arc::clone(&self.name),
+            label: self.label.clone(),
             handle: self.handle.clone(),
         }
     }
@@ -96,7 +104,7 @@ impl<H: Clone> From<&Self> for MemberRef<H> {
 impl<H> fmt::Debug for MemberRef<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemberRef")
-            .field("name", &self.name)
+            .field("name", &self.label.name)
             .field("up", &self.handle.borrow().is_some())
             .finish()
     }

@@ -16,7 +16,8 @@ use super::{
     following::Following,
     group::{AddError, GroupSpec},
     roster::{Entry, Roster},
-    spec::{ChildSpec, Started},
+    spec::ChildSpec,
+    started::Started,
     supervisor::{ChildPolicy, Decides},
 };
 

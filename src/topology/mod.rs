@@ -4,12 +4,13 @@ mod backoff;
 mod budget;
 mod child_ref;
 mod control;
+mod details;
 mod event;
 mod exit;
-mod feed;
 mod following;
 mod group;
 mod handle;
+mod inside;
 mod life;
 mod lifecycle;
 mod live;
@@ -28,11 +29,14 @@ mod root;
 mod roster;
 mod scope;
 mod spec;
+mod started;
 mod supervisor;
 mod tasks;
 mod thread;
+mod tree;
 mod vessel;
 mod vitals;
+mod wiring;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +44,9 @@ mod tests;
 pub use backoff::Backoff;
 pub use child_ref::ChildRef;
 pub use control::ChildState;
+pub use details::{
+    ActorDetails, ConsumerDetails, Details, ProducerDetails, QueueDetails, SessionDetails,
+};
 pub use event::{Event, EventKind};
 pub use exit::Exit;
 pub use handle::{StopReport, TopologyHandle};
@@ -49,15 +56,15 @@ pub use place::Place;
 pub use policy::{Intensity, Restart, Stop, Strategy};
 pub use records::MemberReport;
 pub use root::Topology;
-pub use roster::TreeNode;
 pub use scope::Scope;
 pub use spec::ChildSpec;
+pub use tree::TreeNode;
+pub use wiring::Reference;
 
 pub(crate) use child_ref::Label;
 pub(crate) use control::ChildControl;
 pub(crate) use event::{Events, tell};
 pub(crate) use exit::panic_text;
-pub(crate) use feed::Feed;
 pub(crate) use live::LiveCounts;
 pub(crate) use supervisor::{ChildPolicy, supervise};
 pub(crate) use tasks::Tasks;

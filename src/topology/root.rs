@@ -1,6 +1,6 @@
 //! A topology: a tree of actors, producers and consumers, not started yet.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use actix::Recipient;
 
@@ -8,6 +8,7 @@ use super::{
     ChildSpec, Event, Exit, Intensity, Place, Stop, Strategy, TopologyHandle,
     group::{Group, GroupSpec},
     supervisor::ChildPolicy,
+    wiring,
 };
 use crate::{Error, Result};
 
@@ -66,7 +67,7 @@ use crate::{Error, Result};
 ///     .await?;
 ///
 /// // Until the application ends:
-/// println!("{:#?}", app.tree());
+/// println!("{}", app.tree());
 /// let report = app.stop(Duration::from_secs(30)).await;
 /// assert!(report.in_time);
 /// # Ok(())
@@ -131,9 +132,10 @@ impl Topology {
     /// # Errors
     /// Names the child that did not come up; those before it are stopped again. The kind is that
     /// of the producer's or consumer's error, or [`GaveUp`](crate::ErrorKind::GaveUp) for an actor.
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), before anything is started: a bad name,
-    /// two children of one name, or a consumer whose handler is a [`ChildRef`](crate::ChildRef)
-    /// that no child bears.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument), before anything is started, with topologies
+    /// within this one looked at too: a bad name, two children of one name, a reference that is
+    /// placed twice, a consumer whose handler is a [`ChildRef`](crate::ChildRef) that no child
+    /// bears, and of [`needs`](ChildSpec::needs) what is unknown, started later or a cycle.
     pub async fn start(self) -> Result<TopologyHandle> {
         self.check()?;
         let policy = ChildPolicy::default();
@@ -159,7 +161,7 @@ impl Topology {
             Some(place) => spec.place(place.clone()),
             None => spec,
         };
-        spec.checked(move || self.check_children())
+        spec.consisting_of(self.group.children)
     }
 
     fn check(&self) -> Result<()> {
@@ -169,20 +171,7 @@ impl Topology {
                 "a topology's name is not empty and has no /, but one is {name:?}"
             )));
         }
-        self.check_children()
-            .map_err(|error| error.context(&self.name))
-    }
-
-    fn check_children(&self) -> Result<()> {
-        let mut names = BTreeSet::new();
-        for child in &self.group.children {
-            if !names.insert(&child.name) {
-                let name = &child.name;
-                return Err(Error::invalid(format!("two children are named {name}")));
-            }
-            child.check()?;
-        }
-        Ok(())
+        wiring::check(&self.name, &self.group.children)
     }
 }
 

@@ -2,24 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{
-    ChildState, Stop,
-    control::ChildControl,
-    spec::{ChildSpec, Started},
-};
-
-/// A child as a look at the tree shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TreeNode {
-    /// Its place in the tree, names joined by `/`.
-    pub path: Arc<str>,
-    /// Where it is in its life.
-    pub state: ChildState,
-    /// How many times it has been restarted.
-    pub restarts: u64,
-    /// Its children, in start order; dynamic ones last.
-    pub children: Vec<TreeNode>,
-}
+use super::{Stop, child_ref::Label, control::ChildControl, spec::ChildSpec, started::Started};
 
 /// The children of a group in start order, dynamic ones last.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +13,7 @@ pub(super) struct Entry {
     pub(super) name: Arc<str>,
     pub(super) stop: Stop,
     pub(super) dynamic: bool,
+    pub(super) places: Option<Label>,
     pub(super) started: Started,
 }
 
@@ -39,6 +23,7 @@ impl Roster {
             name: Arc::clone(&spec.name),
             stop: spec.stop,
             dynamic,
+            places: spec.wiring.places.clone(),
             started,
         });
     }
@@ -46,6 +31,19 @@ impl Roster {
     pub(super) fn find(&self, name: &str) -> Option<Entry> {
         let entries = self.entries();
         entries.iter().find(|entry| &*entry.name == name).cloned()
+    }
+
+    /// The child that bears this very name and has not ended for good.
+    pub(super) fn bearer(&self, label: &Label) -> Option<Started> {
+        let entries = self.entries();
+        let bears = |entry: &&Entry| {
+            entry.places.as_ref().is_some_and(|own| own.is(label))
+                && entry.started.control.state().end().is_none()
+        };
+        entries
+            .iter()
+            .find(bears)
+            .map(|entry| entry.started.clone())
     }
 
     /// Takes out this very child; there may be a new one of its name.
@@ -73,32 +71,14 @@ impl Roster {
         self.entries().clear();
     }
 
-    pub(super) fn nodes(&self) -> Vec<TreeNode> {
-        let entries = self.entries().clone();
-        entries
-            .into_iter()
-            .map(|entry| entry.started.node())
-            .collect()
+    /// All children as they are now.
+    pub(super) fn started(&self) -> Vec<Started> {
+        let entries = self.entries();
+        entries.iter().map(|entry| entry.started.clone()).collect()
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
         // Nothing can panic under this lock, so a poisoned one holds a sound list.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Started {
-    /// The tree from here downwards.
-    pub(super) fn node(&self) -> TreeNode {
-        TreeNode {
-            path: Arc::clone(self.control.path()),
-            state: self.control.state(),
-            restarts: self.control.restarts(),
-            children: self
-                .children
-                .as_ref()
-                .map(Roster::nodes)
-                .unwrap_or_default(),
-        }
     }
 }

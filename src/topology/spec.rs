@@ -6,32 +6,17 @@ use actix::{Actor, Context, Handler};
 
 use super::{
     Backoff, ChildRef, Liveness, MemberRef, Ping, Place, Restart, Scope, Stop,
-    control::ChildControl,
+    child_ref::Label,
+    inside::Shown,
     member::{MemberLife, MemberSpec},
     root::Topology,
-    roster::Roster,
+    started::Started,
     supervisor::{ChildPolicy, keep_alive, supervise_remade},
+    wiring::{Need, Reference, Wiring, sealed::Named},
 };
-use crate::{Client, Error, Result, client::Startable};
-
-/// A child as it runs: its control, and its own children where it is a group.
-#[derive(Debug, Clone)]
-pub(crate) struct Started {
-    pub(crate) control: ChildControl,
-    pub(super) children: Option<Roster>,
-}
-
-impl From<ChildControl> for Started {
-    fn from(control: ChildControl) -> Self {
-        Self {
-            control,
-            children: None,
-        }
-    }
-}
+use crate::{Client, client::Startable};
 
 type Start = dyn Fn(&Place, Arc<str>, ChildPolicy) -> Started + Send + Sync;
-type Check = dyn Fn() -> Result<()> + Send + Sync;
 
 /// A child of a [`Topology`], not started yet. Cheap to clone.
 #[derive(Clone)]
@@ -45,7 +30,7 @@ pub struct ChildSpec {
     pub(super) bounds_its_start: bool,
     place: Place,
     start: Arc<Start>,
-    check: Arc<Check>,
+    pub(super) wiring: Wiring,
 }
 
 impl ChildSpec {
@@ -70,7 +55,7 @@ impl ChildSpec {
             bounds_its_start: false,
             place: Place::default(),
             start: Arc::new(start),
-            check: Arc::new(|| Ok(())),
+            wiring: Wiring::default(),
         }
     }
 
@@ -97,15 +82,15 @@ impl ChildSpec {
         A: Actor<Context = Context<A>>,
         F: Fn(Scope) -> A + Send + Sync + 'static,
     {
-        reference.place();
-        let name = Arc::clone(&reference.label().name);
+        let label = reference.label().clone();
         let (reference, make) = (reference.clone(), Arc::new(make));
-        Self::new(name, move |place, path, policy| {
+        let start = move |place: &Place, path: Arc<str>, policy: ChildPolicy| {
             let make = Arc::clone(&make);
             let child = supervise_remade(place, path, policy, move |scope| make(scope));
             reference.resolve(child.addr);
-            child.control.into()
-        })
+            Started::actor(child.control, reference.label().clone())
+        };
+        Self::new(Arc::clone(&label.name), start).placing(label)
     }
 
     /// A producer or consumer, under a name or a [`MemberRef`]. It is up when it is ready, and a
@@ -121,8 +106,8 @@ impl ChildSpec {
         S: Startable + Clone + Sync + 'static,
     {
         let reference = name.into();
-        let name = Arc::clone(reference.shared_name());
-        let referred = spec.refers_to();
+        let label = Named::label(&reference).clone();
+        let handler = spec.refers_to();
         let member = MemberSpec {
             client: client.clone(),
             spec,
@@ -130,6 +115,8 @@ impl ChildSpec {
         };
         let start = move |place: &Place, path: Arc<str>, policy: ChildPolicy| {
             let (member, shared) = (member.clone(), policy.clone());
+            let shown = Arc::<Shown<S::Handle>>::default();
+            let inside = Arc::clone(&shown);
             let known = Arc::clone(&path);
             let limit = policy.stop.limit().min(Self::MEMBER_MAKES_WAY);
             let policy = ChildPolicy {
@@ -137,28 +124,46 @@ impl ChildSpec {
                 ..policy
             };
             let control = keep_alive(place, path, policy, move |_| {
-                Ok(MemberLife::new(member, known, &shared))
+                Ok(MemberLife::new(member, known, &shared, shown))
             });
-            control.into()
+            Started::member(control, inside)
         };
-        let check = move || match &referred {
-            Some(label) if !label.is_placed() => Err(Error::invalid(format!(
-                "its handler is the child {0}, which is in no topology: \
-                 add ChildSpec::actor(&{0}, ..)",
-                label.name
-            ))),
-            _ => Ok(()),
-        };
-        Self::new(name, start)
+        let child = Self::new(Arc::clone(&label.name), start)
             .bounds_its_start()
             .stop(Self::MEMBER_STOP)
-            .checked(check)
+            .placing(label);
+        let wiring = Wiring {
+            handler,
+            ..child.wiring
+        };
+        Self { wiring, ..child }
     }
 
     /// A topology within the topology. By default it is given the time to stop that all of its
     /// children may take.
     pub fn topology(topology: Topology) -> Self {
         topology.into_child()
+    }
+
+    /// Declares that it uses another child while it starts, so that this one has to be up before.
+    /// The start of the topology checks that: the other has to be in the topology, at any depth,
+    /// and be started earlier, or run already. A handler needs no such declaration of its
+    /// consumer: deliveries wait for it.
+    ///
+    /// ```
+    /// use rocketmq_actors::{ChildRef, ChildSpec, Topology};
+    /// # use actix::{Actor, Context};
+    /// # struct Store; impl Actor for Store { type Context = Context<Self>; }
+    /// # struct Ledger; impl Actor for Ledger { type Context = Context<Self>; }
+    ///
+    /// let (store, ledger) = (ChildRef::<Store>::new("store"), ChildRef::<Ledger>::new("ledger"));
+    /// let app = Topology::named("app")
+    ///     .child(ChildSpec::actor(&store, || Store))
+    ///     .child(ChildSpec::actor(&ledger, || Ledger).needs(&store));
+    /// ```
+    pub fn needs(mut self, reference: &impl Reference) -> Self {
+        self.wiring.needs.push(Need::new(reference));
+        self
     }
 
     /// When it is restarted. [`Restart::Permanent`] by default.
@@ -191,16 +196,19 @@ impl ChildSpec {
     /// the spec was made with.
     ///
     /// It notices an actor that waits for ever. One that blocks its thread is noticed only where
-    /// it has a thread of its own, and nothing can end it before it yields.
+    /// it has a thread of its own, and nothing can end it before it yields; the log, an event
+    /// ([`Unresponsive`](crate::EventKind::Unresponsive)) and the health of the topology name it
+    /// meanwhile.
     pub fn liveness<A>(mut self, reference: &ChildRef<A>, liveness: Liveness) -> Self
     where
         A: Actor<Context = Context<A>> + Handler<Ping>,
     {
         let (start, reference) = (self.start, reference.clone());
         self.start = Arc::new(move |place, path, policy| {
-            let started = start(place, path, policy);
+            let started = start(place, path, policy.clone());
             if let Some(addr) = reference.addr() {
-                liveness.watch_over(&Place::Here, addr, started.control.clone());
+                let control = started.control.clone();
+                liveness.watch_over(&Place::Here, addr, control, &policy);
             }
             started
         });
@@ -212,23 +220,17 @@ impl ChildSpec {
         self
     }
 
-    pub(super) fn checked(
-        mut self,
-        check: impl Fn() -> Result<()> + Send + Sync + 'static,
-    ) -> Self {
-        self.check = Arc::new(check);
+    /// Bears this name.
+    fn placing(mut self, label: Label) -> Self {
+        label.place();
+        self.wiring.places = Some(label);
         self
     }
 
-    /// What can be known to be wrong before any start.
-    pub(super) fn check(&self) -> Result<()> {
-        if self.name.is_empty() || self.name.contains('/') {
-            let name = &*self.name;
-            return Err(Error::invalid(format!(
-                "a child's name is not empty and has no /, but one is {name:?}"
-            )));
-        }
-        (self.check)().map_err(|error| error.context(&self.name))
+    /// The children of what is a topology.
+    pub(super) fn consisting_of(mut self, children: Vec<Self>) -> Self {
+        self.wiring.children = children;
+        self
     }
 
     pub(super) fn start(&self, path: Arc<str>, policy: ChildPolicy) -> Started {

@@ -11,6 +11,7 @@ use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
+use tracing::Instrument;
 
 use super::{exit::panic_text, live::LiveCounts};
 
@@ -80,7 +81,7 @@ impl Tasks {
         self.cancel.token().clone()
     }
 
-    /// Runs a future.
+    /// Runs a future, within the span of the actor.
     pub(crate) fn spawn<F>(&self, future: F)
     where
         F: Future<Output = ()> + 'static,
@@ -92,7 +93,8 @@ impl Tasks {
             drop(counted);
         };
         let until_cancelled = self.cancelled().run_until_cancelled_owned(guarded);
-        let tracked = self.lifespan.tracker.track_future(until_cancelled);
+        let spanned = until_cancelled.in_current_span();
+        let tracked = self.lifespan.tracker.track_future(spanned);
         tokio::task::spawn_local(tracked);
     }
 

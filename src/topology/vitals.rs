@@ -28,6 +28,8 @@ struct Vital {
     state: ChildState,
     /// Of a producer or consumer that is up.
     member: Option<Health>,
+    /// It did not answer in time, and has come to no other state since.
+    unresponsive: bool,
 }
 
 impl Default for Vitals {
@@ -60,7 +62,12 @@ impl Vitals {
                 let known = tree.remove(path).and_then(|vital| vital.member);
                 let member = known.filter(|_| *state == ChildState::Running);
                 let state = state.clone();
-                tree.insert(Arc::clone(path), Vital { state, member });
+                let vital = Vital {
+                    state,
+                    member,
+                    unresponsive: false,
+                };
+                tree.insert(Arc::clone(path), vital);
             }
         });
     }
@@ -70,6 +77,15 @@ impl Vitals {
         self.change(|tree| {
             if let Some(vital) = tree.get_mut(path) {
                 vital.member = Some(health);
+            }
+        });
+    }
+
+    /// A child does not answer.
+    pub(super) fn unresponsive(&self, path: &Arc<str>) {
+        self.change(|tree| {
+            if let Some(vital) = tree.get_mut(path) {
+                vital.unresponsive = true;
             }
         });
     }
@@ -124,13 +140,17 @@ fn assess(tree: &Tree) -> Health {
             };
         }
     };
-    for (path, Vital { state, member }) in vitals {
+    for (path, vital) in vitals {
         let path = Arc::clone(path);
+        let Vital { state, member, .. } = vital;
         if *state != ChildState::Running {
             // One that ended for good, and was allowed to, is not waited for.
             health.ready &= state.end().is_some();
             let state = state.clone();
             health.reasons.push(Reason::Child { path, state });
+        } else if vital.unresponsive {
+            health.ready = false;
+            health.reasons.push(Reason::Unresponsive { path });
         } else if let Some(member) = member {
             health.ready &= member.ready;
             let reasons = member.reasons.iter().cloned().map(|reason| Reason::Member {

@@ -362,6 +362,8 @@ fn an_actor_that_does_not_answer_is_restarted() {
         let addr = worker.addr().unwrap();
         addr.do_send(act(|_, ctx| ctx.wait(wrap_future(std::future::pending()))));
         assert_eq!(handled(&addr).await, 1);
+        let silent = events.next().await.unwrap();
+        assert_eq!(silent.kind, EventKind::Unresponsive { within: secs(2) });
         let event = events.next().await.unwrap();
         let EventKind::Restarting { cause, .. } = event.kind else {
             panic!("{event:?}");

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use actix::{Actor, Context, Handler};
 use futures::{Stream, StreamExt};
 use rocketmq_actors::{
-    ChildSpec, Delivery, Event, EventKind, Filter, MemberReport, Outcome, Place, PushConsumerSpec,
-    Topology,
+    ChildSpec, Delivery, Event, EventKind, Exit, Filter, MemberReport, Outcome, Place,
+    PushConsumerSpec, Topology,
 };
 use rocketmq_embedded::TopicConfig;
 
@@ -137,6 +137,17 @@ fn a_tree_tells_the_events_of_its_members_under_their_path() {
         };
         has("app", |kind| matches!(kind, EventKind::Started { .. }));
         has("app/in", |kind| matches!(kind, EventKind::Started { .. }));
+        has("app/in/consumer", |kind| {
+            matches!(kind, EventKind::Started { generation: 1 })
+        });
+        has("app/in", |kind| matches!(kind, EventKind::SessionUp { .. }));
+        has(
+            "app/in",
+            |kind| matches!(kind, EventKind::RouteCommitted { topic, queues: 4 } if &**topic == "t"),
+        );
+        has("app/in", |kind| {
+            matches!(kind, EventKind::AssignmentChanged { gained: 2, .. })
+        });
         has("app/in", |kind| {
             matches!(kind, EventKind::DeadLettered { .. })
         });
@@ -145,5 +156,72 @@ fn a_tree_tells_the_events_of_its_members_under_their_path() {
             matches!(kind, EventKind::Stopped { .. })
         });
         has("app", |kind| matches!(kind, EventKind::Stopped { .. }));
+    });
+}
+
+#[test]
+fn a_crash_tells_its_cause_and_the_attempt_and_the_last_one_that_it_gave_up() {
+    virtually(async {
+        let broker = two_nodes().await;
+        let consumer = client(&broker).start(hopeless()).await.unwrap();
+        let mut events = consumer.events();
+        for expected in 1..=2 {
+            consumer.crash("consumer");
+            let restarting = |kind| match kind {
+                EventKind::Restarting { cause, attempt, .. } => Some((cause, attempt)),
+                _ => None,
+            };
+            let (path, told) = first(&mut events, restarting).await;
+            assert_eq!(path, "consumer g/consumer");
+            assert_eq!(
+                told,
+                (Exit::Panicked("injected panic".to_owned()), expected)
+            );
+            let started = |kind| match kind {
+                EventKind::Started { generation } => Some(generation),
+                _ => None,
+            };
+            let (path, generation) = first(&mut events, started).await;
+            assert_eq!(path, "consumer g/consumer");
+            assert_eq!(generation, u64::from(expected) + 1);
+        }
+        let crashing = async {
+            loop {
+                consumer.crash("consumer");
+                tokio::time::sleep(secs(1)).await;
+            }
+        };
+        let gave_up = |kind| match kind {
+            EventKind::GaveUp { cause } => Some(cause),
+            _ => None,
+        };
+        let (path, cause) = tokio::select! {
+            told = first(&mut events, gave_up) => told,
+            () = crashing => unreachable!(),
+        };
+        assert_eq!(path, "consumer g/consumer");
+        assert_eq!(cause, Exit::Panicked("injected panic".to_owned()));
+    });
+}
+
+#[test]
+fn a_server_that_comes_back_is_told_of_again() {
+    virtually(async {
+        let broker = two_nodes().await;
+        let consumer = client(&broker).start(hopeless()).await.unwrap();
+        let mut events = consumer.events();
+        let session = |up: bool| {
+            move |kind| match kind {
+                EventKind::SessionUp { endpoint } if up => Some(endpoint.to_string()),
+                EventKind::SessionDown { endpoint, .. } if !up => Some(endpoint.to_string()),
+                _ => None,
+            }
+        };
+        broker.stop_node(1);
+        let node = broker.node_endpoints(1);
+        assert_eq!(first(&mut events, session(false)).await.1, node);
+        broker.start_node(1).await.unwrap();
+        assert_eq!(first(&mut events, session(true)).await.1, node);
+        consumer.shutdown(secs(1)).await;
     });
 }

@@ -22,6 +22,7 @@ mod harness;
 mod health;
 mod life;
 mod log;
+mod pausing;
 mod producer;
 mod refusals;
 mod requests;
@@ -29,6 +30,10 @@ mod secrets;
 mod settling;
 #[path = "../behaviours/mod.rs"]
 mod shared;
+mod slow_handlers;
+mod spans;
 #[cfg(feature = "tls")]
 mod tls;
 mod topology;
+mod tree;
+mod wiring;

@@ -216,7 +216,7 @@ fn a_tree_that_cannot_work_is_refused_before_anything_starts() {
         };
         let text = refusal(app().child(orders.clone())).await;
         assert!(
-            text.contains("app: billing: its handler is the child ledger"),
+            text.contains("app/billing: its handler is the child ledger, which is in no topology"),
             "{text}"
         );
         let inner = Topology::named("in/ner");
@@ -226,6 +226,9 @@ fn a_tree_that_cannot_work_is_refused_before_anything_starts() {
         let text = refusal(app().child(placed.clone()).child(placed)).await;
         assert!(text.contains("two children are named ledger"), "{text}");
         assert_eq!(broker.record().calls().count(), 0);
+        let spec = PushConsumerSpec::builder("").subscribe("t", Filter::any());
+        let error = spec.handler(|_: Delivery| async {}).build().unwrap_err();
+        assert!(error.to_string().contains("group"), "{error}");
     });
 }
 

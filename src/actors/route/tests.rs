@@ -110,7 +110,14 @@ impl Scene {
             .unwrap();
         let host = Arc::new(Host::start(&config).await.unwrap());
         let path = "producer".to_owned();
-        let member = Member::new(path, &Arc::new(config), &host, Arc::new(Silent)).unwrap();
+        let member = Member::new(
+            path,
+            crate::topology::Events::new(),
+            &Arc::new(config),
+            &host,
+            Arc::new(Silent),
+        )
+        .unwrap();
         let published = Published::default();
         let watcher = Watcher {
             member: member.clone(),

@@ -10,10 +10,11 @@ use actix::{Actor, Addr, Context, Supervised};
 use super::probe::{Probe, Script, handled, panics};
 use crate::topology::{
     Backoff, Intensity, Place, Scope, Strategy,
-    child_ref::ChildRef,
+    child_ref::{ChildRef, Label},
     group::{Group, GroupSpec},
     live::LiveCounts,
     spec::ChildSpec,
+    started::Started,
     supervisor::{ChildPolicy, supervise},
 };
 
@@ -102,7 +103,7 @@ where
         let build = build.clone();
         let child = supervise(place, path, policy, move |_, scope| build(scope));
         found.resolve(child.addr);
-        child.control.into()
+        Started::actor(child.control, Label::actor("child"))
     })
     .place(place)
 }

@@ -10,8 +10,12 @@ use super::{
     probe::{Probe, Script, act, handled, nothing, on_arbiter, panics},
 };
 use crate::topology::{
-    ChildState, Exit, Place, Restart, Stop, Strategy, child_ref::ChildRef, group::Group,
-    spec::ChildSpec, supervisor::supervise,
+    ChildState, Exit, Place, Restart, Stop, Strategy,
+    child_ref::{ChildRef, Label},
+    group::Group,
+    spec::ChildSpec,
+    started::Started,
+    supervisor::supervise,
 };
 
 const ALL: [&str; 3] = ["a", "b", "c"];
@@ -285,7 +289,7 @@ async fn a_stop_reaches_a_group_while_it_starts_and_while_it_restarts() {
             let script = Script::default().lingers();
             let build = |_: &mut Context<_>, scope| Probe::new(script, scope);
             let child = supervise(&Place::Here, path, policy, build);
-            child.control.into()
+            Started::actor(child.control, Label::actor("child"))
         })
         .stop(Stop::Within(3 * SECOND));
         let group = cast.start(Strategy::OneForAll, 5, vec![stuck]);

@@ -19,7 +19,12 @@ const LIVENESS: Liveness = Liveness {
 async fn an_actor_that_waits_for_ever_is_restarted_in_time() {
     on_arbiter(async {
         let child = Script::default().start_here(policy(1));
-        LIVENESS.watch_over(&Place::Here, child.addr.clone(), child.control.clone());
+        LIVENESS.watch_over(
+            &Place::Here,
+            child.addr.clone(),
+            child.control.clone(),
+            &policy(1),
+        );
         handled(&child.addr).await;
         let freeze = || act(|_, ctx| ctx.wait(wrap_future(std::future::pending())));
         let start = Instant::now();
@@ -36,7 +41,12 @@ async fn an_actor_that_waits_for_ever_is_restarted_in_time() {
 async fn an_actor_that_answers_or_is_slow_within_reason_is_left_alone() {
     on_arbiter(async {
         let child = Script::default().start_here(policy(0));
-        LIVENESS.watch_over(&Place::Here, child.addr.clone(), child.control.clone());
+        LIVENESS.watch_over(
+            &Place::Here,
+            child.addr.clone(),
+            child.control.clone(),
+            &policy(1),
+        );
         for _ in 0..20 {
             let slow = Duration::from_millis(1_500);
             let pause = act(move |_, ctx| ctx.wait(wrap_future(sleep(slow))));
