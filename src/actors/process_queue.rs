@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     consume::{
-        Acks, Consumption, Leased, QueueFigures, Receiver, handle, handle_in_order, receive_loop,
+        Acks, Consumption, Leased, QueueFigures, Receiver, Unordered, handle_in_order, receive_loop,
     },
     messages::process_queue::{
         AwaitLane, DrainQueue, EndQueue, HandBackWaiting, LaneFree, LoopReport, PermitGranted,
@@ -51,6 +51,7 @@ struct State {
     asking: bool,
     loops: usize,
     draining: bool,
+    unordered: Unordered,
     acks: Acks,
     tasks: Tasks,
 }
@@ -65,6 +66,7 @@ impl State {
             asking: false,
             loops: 0,
             draining: false,
+            unordered: Unordered::default(),
             acks: Acks::default(),
             tasks: scope.tasks(),
         }
@@ -132,19 +134,16 @@ impl ProcessQueueActor {
         self.spec
             .figures
             .handed_out(self.state.waiting.len(), offset);
-        let consumption = self.spec.consumption.clone();
         if self.state.fifo {
             self.state.lane_busy = true;
+            let consumption = self.spec.consumption.clone();
             let (stop, to) = (self.spec.dropped.clone(), queue.clone());
             self.spawn_essential(queue, async move {
                 handle_in_order(&consumption, leased, permit, &stop).await;
                 to.do_send(LaneFree);
             });
         } else {
-            let acks = self.state.acks.clone();
-            self.state
-                .tasks
-                .spawn(handle(consumption, acks, leased, permit));
+            self.state.unordered.start(leased, permit);
         }
     }
 
@@ -189,7 +188,12 @@ impl Actor for ProcessQueueActor {
             dropped,
             ..
         } = self.spec.clone();
-        self.spawn_essential(&queue, self.state.acks.clone().run(consumption.clone()));
+        let State {
+            acks, unordered, ..
+        } = &self.state;
+        let handling = unordered.clone().run(consumption.clone(), acks.clone());
+        self.spawn_essential(&queue, handling);
+        self.spawn_essential(&queue, acks.clone().run(consumption.clone()));
         self.state.tasks.spawn(async move {
             tokio::select! {
                 () = dropped.cancelled() => {}

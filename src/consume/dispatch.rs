@@ -12,8 +12,8 @@ use super::{
 
 /// Runs the handler and settles by its outcome. Dropped half-way, the lease goes back.
 pub(crate) async fn handle(
-    consumption: Arc<Consumption>,
-    acks: Acks,
+    consumption: &Arc<Consumption>,
+    acks: &Acks,
     leased: Leased,
     permit: OwnedSemaphorePermit,
 ) {
@@ -23,15 +23,15 @@ pub(crate) async fn handle(
         corrupted,
     } = leased;
     let outcome = match corrupted {
-        None => run_handler(&consumption, delivery).await,
+        None => run_handler(consumption, delivery).await,
         Some(reason) => refuse(&delivery, &reason),
     };
     // Settling needs no handler's place.
     drop(permit);
     match outcome {
         Outcome::Ack => acks.add(lease),
-        // Boxed: its requests are large, and every message's task would be with them.
-        failed => Box::pin(settle_failed(&consumption, lease, failed)).await,
+        // Boxed: its requests are large, and every handler would be with them.
+        failed => Box::pin(settle_failed(consumption, lease, failed)).await,
     }
 }
 

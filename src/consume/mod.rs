@@ -27,6 +27,7 @@ mod spec;
 mod start;
 mod stats;
 mod sync_pool;
+mod unordered;
 mod watch;
 
 pub use codec::{Codec, Raw, Text};
@@ -39,7 +40,7 @@ pub use spec::{PushConsumerBuilder, PushConsumerSpec};
 
 pub(crate) use acks::Acks;
 pub(crate) use consumption::Consumption;
-pub(crate) use dispatch::{handle, handle_in_order};
+pub(crate) use dispatch::handle_in_order;
 pub(crate) use figures::QueueFigures;
 pub(crate) use freshness::watch_freshness;
 pub(crate) use queues::RunningQueue;
@@ -47,3 +48,4 @@ pub(crate) use receive::{Leased, Receiver};
 pub(crate) use receive_loop::receive_loop;
 pub(crate) use returned::settle_returned;
 pub(crate) use spec::Subscription;
+pub(crate) use unordered::Unordered;

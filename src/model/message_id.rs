@@ -12,7 +12,6 @@ use std::{
 use data_encoding::HEXUPPER;
 
 const VERSION: u8 = 1;
-const LENGTH: usize = 34;
 /// 2021-01-01T00:00:00Z in Unix seconds.
 const EPOCH: Duration = Duration::from_secs(1_609_459_200);
 
@@ -46,8 +45,8 @@ impl fmt::Display for MessageId {
 /// addresses and process ids.
 #[derive(Debug)]
 pub(crate) struct MessageIdGenerator {
-    random: [u8; 6],
-    pid: u16,
+    /// Version, random bits and process, as text.
+    prefix: String,
     /// Seconds in the upper half, the counter in the lower. A counter that runs over adds to the
     /// seconds, and a clock that is set back does not count, so no value comes twice.
     last: AtomicU64,
@@ -55,10 +54,12 @@ pub(crate) struct MessageIdGenerator {
 
 impl MessageIdGenerator {
     pub(crate) fn new(random: [u8; 6], pid: u32) -> Self {
-        let [_, _, high, low] = pid.to_be_bytes();
+        let [_, _, pid @ ..] = pid.to_be_bytes();
+        let mut bytes = vec![VERSION];
+        bytes.extend(random);
+        bytes.extend::<[u8; 2]>(pid);
         Self {
-            random,
-            pid: u16::from_be_bytes([high, low]),
+            prefix: HEXUPPER.encode(&bytes),
             last: AtomicU64::new(u64::MAX),
         }
     }
@@ -81,12 +82,7 @@ impl MessageIdGenerator {
     }
 
     fn encode(&self, time_and_count: u64) -> MessageId {
-        let mut bytes = Vec::with_capacity(LENGTH / 2);
-        bytes.push(VERSION);
-        bytes.extend(self.random);
-        bytes.extend(self.pid.to_be_bytes());
-        bytes.extend(time_and_count.to_be_bytes());
-        MessageId(HEXUPPER.encode(&bytes).into())
+        MessageId(format!("{}{time_and_count:016X}", self.prefix).into())
     }
 }
 
