@@ -1,7 +1,7 @@
 //! The ids messages get from their producer.
 
 use std::{
-    fmt,
+    fmt::{self, Write},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,6 +12,7 @@ use std::{
 use data_encoding::HEXUPPER;
 
 const VERSION: u8 = 1;
+const LENGTH: usize = 34;
 /// 2021-01-01T00:00:00Z in Unix seconds.
 const EPOCH: Duration = Duration::from_secs(1_609_459_200);
 
@@ -82,7 +83,11 @@ impl MessageIdGenerator {
     }
 
     fn encode(&self, time_and_count: u64) -> MessageId {
-        MessageId(format!("{}{time_and_count:016X}", self.prefix).into())
+        let mut text = String::with_capacity(LENGTH);
+        text.push_str(&self.prefix);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{time_and_count:016X}");
+        MessageId(text.into())
     }
 }
 

@@ -1,6 +1,6 @@
 //! One send: from its place among those in flight to its receipt.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::select_all, stream::FuturesOrdered};
 use rocketmq_proto::v2 as pb;
@@ -133,11 +133,12 @@ impl Publication {
             messaging.destination.name = message.topic(),
             messaging.message.id = tracing::field::Empty,
         );
-        let delivered = self
-            .in_flight
-            .cut
-            .run_until_cancelled(self.deliver(&message, &mut journey).instrument(span))
-            .await;
+        let delivered = {
+            // By reference: what waits for the token would hold it twice.
+            let delivering = pin!(self.deliver(&message, &mut journey).instrument(span));
+            let cut = &self.in_flight.cut;
+            cut.run_until_cancelled(delivering).await
+        };
         stats.retries.add(journey.retries() as usize);
         let sent = delivered.unwrap_or_else(|| {
             stats.cut_off.one();
@@ -183,11 +184,13 @@ impl Publication {
             self.check_type(message, &lane)?;
             let queue = self.queue(&lane, message, journey).await?;
             stamp.queue_id = queue.id;
-            let request = message.to_proto(&stamp);
-            let company = self.company(&request).filter(|_| !alone);
+            // On the heap from here on: a message is large, and would be moved from future to future.
+            let messages = vec![message.to_proto(&stamp)];
+            let company = self.company(&messages).filter(|_| !alone);
+            let request = pb::SendMessageRequest { messages };
             let step = match company {
                 Some(company) => {
-                    self.together(&lane, queue, request, company, journey)
+                    self.together(&lane, queue, &id, request, company, journey)
                         .await?
                 }
                 None => self.alone(&lane, queue, request, journey).await?,
@@ -207,7 +210,7 @@ impl Publication {
         &self,
         lane: &Lane,
         queue: MessageQueue,
-        request: pb::Message,
+        request: pb::SendMessageRequest,
         journey: &mut Journey,
     ) -> Result<Step> {
         let generation = self.member.sessions.generation(&queue.endpoints);
@@ -373,13 +376,10 @@ impl Publication {
     async fn attempt(
         &self,
         queue: &MessageQueue,
-        message: pb::Message,
+        request: pb::SendMessageRequest,
         limit: Duration,
         journey: &mut Journey,
     ) -> Result<pb::SendResultEntry> {
-        let request = pb::SendMessageRequest {
-            messages: vec![message],
-        };
         journey.departs();
         self.stats.requests.one();
         let reply = self

@@ -1,7 +1,6 @@
 //! The calls of one producer or consumer.
 
 use std::{
-    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,9 +11,10 @@ use std::{
 use rocketmq_proto::v2::{self as pb, messaging_service_client::MessagingServiceClient};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, transport::Channel};
+use tonic::{Request, Status, client::Grpc, codegen::http::uri::PathAndQuery, transport::Channel};
 
 use super::{
+    codec::ExactCodec,
     headers::Headers,
     pool::{ChannelPool, Slot},
     status,
@@ -164,22 +164,31 @@ impl Rpc {
         ))
     }
 
-    async fn unary<Q, R, F, Fut>(
+    async fn unary<Q, R>(
         &self,
         operation: &'static str,
+        path: &'static str,
         at: &Endpoints,
         message: Q,
         timeout: Duration,
-        send: F,
     ) -> Result<R>
     where
-        F: FnOnce(Client, Request<Q>) -> Fut,
-        Fut: Future<Output = Result<Response<R>, Status>>,
-        R: HasStatus,
+        Q: prost::Message + 'static,
+        R: prost::Message + Default + HasStatus + 'static,
     {
         let (request, call) = self.request(operation, at, message, timeout)?;
         call.slot.touch();
-        let reply = tokio::time::timeout(timeout, send(self.client(&call.slot.control), request))
+        let mut grpc = Grpc::new(call.slot.control.clone())
+            .max_decoding_message_size(self.decode_limit)
+            .max_encoding_message_size(usize::MAX);
+        let answered = async {
+            let not_ready = |error| Status::from_error(Box::new(error));
+            grpc.ready().await.map_err(not_ready)?;
+            let path = PathAndQuery::from_static(path);
+            grpc.unary(request, path, ExactCodec::<Q, R>::default())
+                .await
+        };
+        let reply = tokio::time::timeout(timeout, answered)
             .await
             .map_err(|_| call.timed_out(timeout))?
             .map_err(|status| call.failed(status))?
@@ -246,7 +255,7 @@ pub(crate) trait HasStatus {
 }
 
 macro_rules! unary_calls {
-    ($($call:ident($request:ident) -> $response:ident, $name:expr;)*) => {
+    ($($call:ident($request:ident) -> $response:ident, $name:literal;)*) => {
         $(impl HasStatus for pb::$response {
             fn status(&self) -> Option<&pb::Status> {
                 self.status.as_ref()
@@ -262,10 +271,8 @@ macro_rules! unary_calls {
                 timeout: Duration,
             ) -> Result<pb::$response> {
                 let timeout = timeout.min(self.timeout);
-                self.unary($name, at, message, timeout, async |mut client, request| {
-                    client.$call(request).await
-                })
-                .await
+                let path = concat!("/apache.rocketmq.v2.MessagingService/", $name);
+                self.unary($name, path, at, message, timeout).await
             })*
         }
     };
@@ -282,7 +289,7 @@ unary_calls! {
     forward_message_to_dead_letter_queue(ForwardMessageToDeadLetterQueueRequest)
         -> ForwardMessageToDeadLetterQueueResponse, "ForwardMessageToDeadLetterQueue";
     notify_client_termination(NotifyClientTerminationRequest) -> NotifyClientTerminationResponse,
-        TERMINATION;
+        "NotifyClientTermination";
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Calls to a server: channels, headers, deadlines, status codes.
 
 mod calls;
+mod codec;
 mod connect;
 mod dial;
 mod headers;

@@ -18,7 +18,7 @@ pub(super) enum Answer {
 }
 
 /// Servers answer several messages with one entry so far; a result for each is taken as well.
-pub(super) fn answer(ids: &[String], entries: Vec<pb::SendResultEntry>) -> Answer {
+pub(super) fn answer(ids: &[&str], entries: Vec<pb::SendResultEntry>) -> Answer {
     match entries.as_slice() {
         [one] if ids.len() > 1 => Answer::All(success(one)),
         several if several.len() == ids.len() => Answer::Each(each(ids, entries)),
@@ -31,13 +31,13 @@ pub(super) fn answer(ids: &[String], entries: Vec<pb::SendResultEntry>) -> Answe
 }
 
 /// By their place, unless the ids say otherwise.
-fn each(ids: &[String], entries: Vec<pb::SendResultEntry>) -> Vec<Result<pb::SendResultEntry>> {
-    let in_place = |(id, entry): (&String, &pb::SendResultEntry)| *id == entry.message_id;
+fn each(ids: &[&str], entries: Vec<pb::SendResultEntry>) -> Vec<Result<pb::SendResultEntry>> {
+    let in_place = |(id, entry): (&&str, &pb::SendResultEntry)| *id == entry.message_id;
     let checked = |entry: pb::SendResultEntry| success(&entry).map(|()| entry);
     if ids.iter().zip(&entries).all(in_place) {
         return entries.into_iter().map(checked).collect();
     }
-    let of = |id: &String| entries.iter().find(|entry| entry.message_id == *id);
+    let of = |id: &&str| entries.iter().find(|entry| entry.message_id == *id);
     match ids.iter().map(of).collect::<Option<Vec<_>>>() {
         Some(found) => found.into_iter().cloned().map(checked).collect(),
         None => entries.into_iter().map(checked).collect(),
@@ -80,12 +80,10 @@ mod tests {
         }
     }
 
-    fn ids() -> Vec<String> {
-        ["a", "b", "c"].map(str::to_owned).to_vec()
-    }
+    const IDS: [&str; 3] = ["a", "b", "c"];
 
     fn offsets(entries: Vec<pb::SendResultEntry>) -> Vec<Option<i64>> {
-        match answer(&ids(), entries) {
+        match answer(&IDS, entries) {
             Answer::Each(each) => each
                 .into_iter()
                 .map(|result| result.ok().map(|entry| entry.offset))
@@ -109,7 +107,7 @@ mod tests {
     #[test]
     fn n45_one_result_stands_for_all_and_any_other_number_for_none() {
         let ok = pb::Code::Ok;
-        let all = |entries| match answer(&ids(), entries) {
+        let all = |entries| match answer(&IDS, entries) {
             Answer::All(all) => all.map_err(|error| (error.kind(), error.is_definite())),
             Answer::Each(each) => panic!("a result for each: {each:?}"),
         };

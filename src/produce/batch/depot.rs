@@ -8,13 +8,13 @@ use tokio::{sync::oneshot, time::Instant};
 use super::collect::{Collect, Limits};
 use crate::{
     Error,
-    model::{Endpoints, queue::MessageQueue},
+    model::{Endpoints, message_id::MessageId, queue::MessageQueue},
 };
 
-/// A message and who waits for what becomes of it.
+/// A request with one message, and who waits for what becomes of it.
 #[derive(Debug)]
 pub(super) struct Parcel {
-    pub(super) message: pb::Message,
+    pub(super) request: pb::SendMessageRequest,
     /// Where it goes. A request goes to the queue of its first message.
     pub(super) queue: MessageQueue,
     pub(super) waiter: Waiter,
@@ -23,6 +23,8 @@ pub(super) struct Parcel {
 /// Who waits.
 #[derive(Debug)]
 pub(super) struct Waiter {
+    /// Of its message.
+    pub(super) id: MessageId,
     pub(super) deadline: Instant,
     /// Attempts that have to share the time until then.
     pub(super) attempts: u32,

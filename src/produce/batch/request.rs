@@ -1,6 +1,6 @@
 //! A request that several sends share.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use rocketmq_proto::v2 as pb;
 use tokio::{task::yield_now, time::Instant};
@@ -33,7 +33,7 @@ pub(super) fn launch(publication: &Arc<Publication>, lane: &Arc<Lane>, batch: Ve
         landed: false,
     };
     runtime.spawn(async move {
-        let sending = fly(&publication, &lane, flight, batch);
+        let sending = pin!(fly(&publication, &lane, flight, batch));
         publication.in_flight.cut.run_until_cancelled(sending).await;
     });
 }
@@ -78,7 +78,7 @@ async fn request(publication: &Publication, lane: &Lane, batch: Vec<Parcel>) {
     }
     let generation = member.sessions.generation(&queue.endpoints);
     let limit = limit(&batch);
-    let (request, waiters, ids) = unpack(batch, queue.id);
+    let (request, waiters) = unpack(batch, queue.id);
     stats.requests.one();
     if waiters.len() > 1 {
         stats.batches.one();
@@ -88,7 +88,10 @@ async fn request(publication: &Publication, lane: &Lane, batch: Vec<Parcel>) {
         .send_message(&queue.endpoints, request, limit)
         .await;
     let answer = match sent {
-        Ok(reply) => answer(&ids, reply.entries),
+        Ok(reply) => {
+            let ids: Vec<_> = waiters.iter().map(|waiter| waiter.id.as_str()).collect();
+            answer(&ids, reply.entries)
+        }
         Err(error) => Answer::All(Err(error)),
     };
     let report = Report {
@@ -112,19 +115,18 @@ fn limit(batch: &[Parcel]) -> Duration {
     batch.iter().map(share).max().unwrap_or_default()
 }
 
-fn unpack(batch: Vec<Parcel>, queue_id: i32) -> (pb::SendMessageRequest, Vec<Waiter>, Vec<String>) {
-    let mut messages = Vec::with_capacity(batch.len());
+fn unpack(batch: Vec<Parcel>, queue_id: i32) -> (pb::SendMessageRequest, Vec<Waiter>) {
+    let mut messages: Vec<pb::Message> = Vec::with_capacity(batch.len());
     let mut waiters = Vec::with_capacity(batch.len());
-    let mut ids = Vec::with_capacity(batch.len());
     for mut parcel in batch {
-        if let Some(properties) = &mut parcel.message.system_properties {
-            properties.queue_id = queue_id;
-            ids.push(properties.message_id.clone());
-        }
-        messages.push(parcel.message);
+        messages.append(&mut parcel.request.messages);
         waiters.push(parcel.waiter);
     }
-    (pb::SendMessageRequest { messages }, waiters, ids)
+    let properties = messages
+        .iter_mut()
+        .filter_map(|one| one.system_properties.as_mut());
+    properties.for_each(|properties| properties.queue_id = queue_id);
+    (pb::SendMessageRequest { messages }, waiters)
 }
 
 /// Lets messages that have not left find another way.

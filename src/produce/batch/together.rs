@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result,
-    model::{Endpoints, queue::MessageQueue},
+    model::{Endpoints, message_id::MessageId, queue::MessageQueue},
     produce::{
         Publication,
         attempts::{Journey, judge},
@@ -34,8 +34,9 @@ pub(in crate::produce) struct Company {
 
 impl Publication {
     /// Whether a message may share a request, by the user's choice and its own kind.
-    pub(in crate::produce) fn company(&self, message: &pb::Message) -> Option<Company> {
+    pub(in crate::produce) fn company(&self, messages: &[pb::Message]) -> Option<Company> {
         let limits = self.options.batching.limits()?;
+        let [message] = messages else { return None };
         let bytes = message.encoded_len();
         (mergeable(message) && bytes <= limits.bytes).then_some(Company { limits, bytes })
     }
@@ -45,7 +46,8 @@ impl Publication {
         self: &Arc<Self>,
         lane: &Arc<Lane>,
         queue: MessageQueue,
-        message: pb::Message,
+        id: &MessageId,
+        request: pb::SendMessageRequest,
         company: Company,
         journey: &mut Journey,
     ) -> Result<Step> {
@@ -55,9 +57,10 @@ impl Publication {
         let (reply, outcome) = oneshot::channel();
         let endpoints = queue.endpoints.clone();
         let parcel = Parcel {
-            message,
+            request,
             queue,
             waiter: Waiter {
+                id: id.clone(),
                 deadline: journey.deadline(),
                 attempts: journey.attempts_left(),
                 reply,
