@@ -1,7 +1,7 @@
 //! The ids messages get from their producer.
 
 use std::{
-    fmt::{self, Write},
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +12,10 @@ use std::{
 use data_encoding::HEXUPPER;
 
 const VERSION: u8 = 1;
+/// Digits.
 const LENGTH: usize = 34;
+/// Those that are the same in all ids of a generator.
+const PREFIX: usize = 18;
 /// 2021-01-01T00:00:00Z in Unix seconds.
 const EPOCH: Duration = Duration::from_secs(1_609_459_200);
 
@@ -47,7 +50,7 @@ impl fmt::Display for MessageId {
 #[derive(Debug)]
 pub(crate) struct MessageIdGenerator {
     /// Version, random bits and process, as text.
-    prefix: String,
+    prefix: [u8; PREFIX],
     /// Seconds in the upper half, the counter in the lower. A counter that runs over adds to the
     /// seconds, and a clock that is set back does not count, so no value comes twice.
     last: AtomicU64,
@@ -55,12 +58,12 @@ pub(crate) struct MessageIdGenerator {
 
 impl MessageIdGenerator {
     pub(crate) fn new(random: [u8; 6], pid: u32) -> Self {
-        let [_, _, pid @ ..] = pid.to_be_bytes();
-        let mut bytes = vec![VERSION];
-        bytes.extend(random);
-        bytes.extend::<[u8; 2]>(pid);
+        let [a, b, c, d, e, f] = random;
+        let [_, _, high, low] = pid.to_be_bytes();
+        let mut prefix = [0; PREFIX];
+        HEXUPPER.encode_mut(&[VERSION, a, b, c, d, e, f, high, low], &mut prefix);
         Self {
-            prefix: HEXUPPER.encode(&bytes),
+            prefix,
             last: AtomicU64::new(u64::MAX),
         }
     }
@@ -83,11 +86,12 @@ impl MessageIdGenerator {
     }
 
     fn encode(&self, time_and_count: u64) -> MessageId {
-        let mut text = String::with_capacity(LENGTH);
-        text.push_str(&self.prefix);
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{time_and_count:016X}");
-        MessageId(text.into())
+        let mut text = [0; LENGTH];
+        let (prefix, rest) = text.split_at_mut(self.prefix.len());
+        prefix.copy_from_slice(&self.prefix);
+        HEXUPPER.encode_mut(&time_and_count.to_be_bytes(), rest);
+        // Hexadecimal digits are text.
+        MessageId(str::from_utf8(&text).unwrap_or_default().into())
     }
 }
 
