@@ -1,6 +1,7 @@
 //! What a producer sends.
 
 mod builder;
+pub(crate) mod encoded;
 pub(crate) mod proto;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,15 @@ use super::{
 use crate::{
     Error, ErrorKind, Result,
     member::get_route,
-    model::{Endpoints, Message, delays::Delays, message::proto::Stamp, queue::MessageQueue},
+    model::{
+        Endpoints, Message,
+        delays::Delays,
+        message::{
+            encoded::{Encoded, SendRequest},
+            proto::Stamp,
+        },
+        queue::MessageQueue,
+    },
     rpc::check,
 };
 
@@ -170,37 +178,35 @@ impl Publication {
         let now = self.member.config.environment.clock.now();
         let id = self.ids.next_id(now);
         tracing::Span::current().record("messaging.message.id", id.as_str());
-        let mut stamp = Stamp {
+        let stamp = Stamp {
             namespace: &self.member.config.namespace,
             message_id: id.as_str(),
             born_host: &self.born_host,
             now,
-            queue_id: 0,
             transactional: false,
         };
-        let mut alone = false;
+        let complete = message.to_proto(&stamp);
+        let mut company = self.company(&complete);
+        let encoded = Encoded::of(complete)
+            .map_err(|error| Error::new(ErrorKind::TooLarge, error.to_string()))?;
         loop {
             let lane = self.open(message.topic(), journey).await?;
             self.check_type(message, &lane)?;
             let queue = self.queue(&lane, message, journey).await?;
-            stamp.queue_id = queue.id;
-            // On the heap from here on: a message is large, and would be moved from future to future.
-            let messages = vec![message.to_proto(&stamp)];
-            let company = self.company(&messages).filter(|_| !alone);
-            let request = pb::SendMessageRequest { messages };
+            let encoded = encoded.clone();
             let step = match company {
                 Some(company) => {
-                    self.together(&lane, queue, &id, request, company, journey)
+                    self.together(&lane, queue, &id, encoded, company, journey)
                         .await?
                 }
-                None => self.alone(&lane, queue, request, journey).await?,
+                None => self.alone(&lane, queue, encoded, journey).await?,
             };
             match step {
                 Step::Stored(Stored { queue, entry }) => {
                     return Ok(SendReceipt::new(id, queue, entry));
                 }
                 Step::Again => {}
-                Step::Alone => alone = true,
+                Step::Alone => company = None,
             }
         }
     }
@@ -210,7 +216,7 @@ impl Publication {
         &self,
         lane: &Lane,
         queue: MessageQueue,
-        request: pb::SendMessageRequest,
+        message: Encoded,
         journey: &mut Journey,
     ) -> Result<Step> {
         let generation = self.member.sessions.generation(&queue.endpoints);
@@ -218,7 +224,7 @@ impl Publication {
         if limit.is_zero() {
             return Err(journey.last_error());
         }
-        match self.attempt(&queue, request, limit, journey).await {
+        match self.attempt(&queue, message, limit, journey).await {
             Ok(entry) => {
                 self.member.isolation.rejoin(&queue.endpoints);
                 lane.note_accepted();
@@ -376,12 +382,13 @@ impl Publication {
     async fn attempt(
         &self,
         queue: &MessageQueue,
-        request: pb::SendMessageRequest,
+        message: Encoded,
         limit: Duration,
         journey: &mut Journey,
     ) -> Result<pb::SendResultEntry> {
         journey.departs();
         self.stats.requests.one();
+        let request = SendRequest::new(vec![message], queue.id);
         let reply = self
             .member
             .rpc

@@ -14,12 +14,15 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Status, client::Grpc, codegen::http::uri::PathAndQuery, transport::Channel};
 
 use super::{
-    codec::ExactCodec,
+    codec::{ExactCodec, Outgoing},
     headers::Headers,
     pool::{ChannelPool, Slot},
     status,
 };
-use crate::{Error, ErrorKind, Result, model::Endpoints};
+use crate::{
+    Error, ErrorKind, Result,
+    model::{Endpoints, message::encoded::SendRequest},
+};
 
 /// The deadline of a telemetry stream, which shall live as long as the client (60 years, as the
 /// official Java client has it).
@@ -173,7 +176,7 @@ impl Rpc {
         timeout: Duration,
     ) -> Result<R>
     where
-        Q: prost::Message + 'static,
+        Q: Outgoing,
         R: prost::Message + Default + HasStatus + 'static,
     {
         let (request, call) = self.request(operation, at, message, timeout)?;
@@ -255,7 +258,7 @@ pub(crate) trait HasStatus {
 }
 
 macro_rules! unary_calls {
-    ($($call:ident($request:ident) -> $response:ident, $name:literal;)*) => {
+    ($($call:ident($request:ty) -> $response:ident, $name:literal;)*) => {
         $(impl HasStatus for pb::$response {
             fn status(&self) -> Option<&pb::Status> {
                 self.status.as_ref()
@@ -267,7 +270,7 @@ macro_rules! unary_calls {
             pub(crate) async fn $call(
                 &self,
                 at: &Endpoints,
-                message: pb::$request,
+                message: $request,
                 timeout: Duration,
             ) -> Result<pb::$response> {
                 let timeout = timeout.min(self.timeout);
@@ -279,16 +282,16 @@ macro_rules! unary_calls {
 }
 
 unary_calls! {
-    query_route(QueryRouteRequest) -> QueryRouteResponse, "QueryRoute";
-    query_assignment(QueryAssignmentRequest) -> QueryAssignmentResponse, "QueryAssignment";
-    heartbeat(HeartbeatRequest) -> HeartbeatResponse, "Heartbeat";
-    send_message(SendMessageRequest) -> SendMessageResponse, "SendMessage";
-    ack_message(AckMessageRequest) -> AckMessageResponse, "AckMessage";
-    change_invisible_duration(ChangeInvisibleDurationRequest) -> ChangeInvisibleDurationResponse,
+    query_route(pb::QueryRouteRequest) -> QueryRouteResponse, "QueryRoute";
+    query_assignment(pb::QueryAssignmentRequest) -> QueryAssignmentResponse, "QueryAssignment";
+    heartbeat(pb::HeartbeatRequest) -> HeartbeatResponse, "Heartbeat";
+    send_message(SendRequest) -> SendMessageResponse, "SendMessage";
+    ack_message(pb::AckMessageRequest) -> AckMessageResponse, "AckMessage";
+    change_invisible_duration(pb::ChangeInvisibleDurationRequest) -> ChangeInvisibleDurationResponse,
         "ChangeInvisibleDuration";
-    forward_message_to_dead_letter_queue(ForwardMessageToDeadLetterQueueRequest)
+    forward_message_to_dead_letter_queue(pb::ForwardMessageToDeadLetterQueueRequest)
         -> ForwardMessageToDeadLetterQueueResponse, "ForwardMessageToDeadLetterQueue";
-    notify_client_termination(NotifyClientTerminationRequest) -> NotifyClientTerminationResponse,
+    notify_client_termination(pb::NotifyClientTerminationRequest) -> NotifyClientTerminationResponse,
         "NotifyClientTermination";
 }
 

@@ -2,12 +2,41 @@
 
 use std::marker::PhantomData;
 
-use prost::Message;
+use bytes::BufMut;
+use prost::{EncodeError, Message};
 use tonic::{
     Status,
     codec::{BufferSettings, Codec, EncodeBuf, Encoder},
 };
 use tonic_prost::ProstDecoder;
+
+use crate::model::message::encoded::SendRequest;
+
+/// What can be written to a connection.
+pub(crate) trait Outgoing: Send + Sync + 'static {
+    fn len(&self) -> usize;
+    fn write(&self, into: &mut impl BufMut) -> Result<(), EncodeError>;
+}
+
+impl<M: Message + 'static> Outgoing for M {
+    fn len(&self) -> usize {
+        self.encoded_len()
+    }
+
+    fn write(&self, into: &mut impl BufMut) -> Result<(), EncodeError> {
+        self.encode(into)
+    }
+}
+
+impl Outgoing for SendRequest {
+    fn len(&self) -> usize {
+        self.encoded_len()
+    }
+
+    fn write(&self, into: &mut impl BufMut) -> Result<(), EncodeError> {
+        self.encode(into)
+    }
+}
 
 /// Encodes `Q`, decodes `R`.
 ///
@@ -24,7 +53,7 @@ impl<Q, R> Default for ExactCodec<Q, R> {
 
 impl<Q, R> Codec for ExactCodec<Q, R>
 where
-    Q: Message + 'static,
+    Q: Outgoing,
     R: Message + Default + 'static,
 {
     type Encode = Q;
@@ -44,14 +73,14 @@ where
 #[derive(Debug)]
 pub(super) struct ExactEncoder<Q>(PhantomData<Q>);
 
-impl<Q: Message> Encoder for ExactEncoder<Q> {
+impl<Q: Outgoing> Encoder for ExactEncoder<Q> {
     type Item = Q;
     type Error = Status;
 
     fn encode(&mut self, item: Q, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.reserve(item.encoded_len());
+        into.reserve(item.len());
         // The buffer grows on demand, so it never is too small.
-        item.encode(into)
+        item.write(into)
             .map_err(|error| Status::internal(error.to_string()))
     }
 }

@@ -14,7 +14,6 @@ pub(crate) struct Stamp<'a> {
     pub(crate) message_id: &'a str,
     pub(crate) born_host: &'a str,
     pub(crate) now: SystemTime,
-    pub(crate) queue_id: i32,
     pub(crate) transactional: bool,
 }
 
@@ -37,7 +36,6 @@ impl Message {
             born_timestamp: Some(time::to_timestamp(stamp.now)),
             born_host: stamp.born_host.to_owned(),
             delivery_timestamp: delivery.map(time::to_timestamp),
-            queue_id: stamp.queue_id,
             message_group: self.group().map(str::to_owned),
             lite_topic: self.lite_topic().map(str::to_owned),
             priority: self.priority(),

@@ -131,7 +131,6 @@ fn stamp(now: SystemTime) -> Stamp<'static> {
         message_id: "ID",
         born_host: "host",
         now,
-        queue_id: 3,
         transactional: false,
     }
 }
@@ -150,10 +149,7 @@ fn the_server_gets_all_that_was_set() {
     );
     let system = sent.system_properties.unwrap();
     assert_eq!(system.message_type, MessageType::Delay.to_proto() as i32);
-    assert_eq!(
-        (system.tag.as_deref(), system.keys.len(), system.queue_id),
-        (Some("a"), 2, 3)
-    );
+    assert_eq!((system.tag.as_deref(), system.keys.len()), (Some("a"), 2));
     assert_eq!(
         (
             &*system.message_id,

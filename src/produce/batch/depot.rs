@@ -8,13 +8,13 @@ use tokio::{sync::oneshot, time::Instant};
 use super::collect::{Collect, Limits};
 use crate::{
     Error,
-    model::{Endpoints, message_id::MessageId, queue::MessageQueue},
+    model::{Endpoints, message::encoded::Encoded, message_id::MessageId, queue::MessageQueue},
 };
 
-/// A request with one message, and who waits for what becomes of it.
+/// A message and who waits for what becomes of it.
 #[derive(Debug)]
 pub(super) struct Parcel {
-    pub(super) request: pb::SendMessageRequest,
+    pub(super) message: Encoded,
     /// Where it goes. A request goes to the queue of its first message.
     pub(super) queue: MessageQueue,
     pub(super) waiter: Waiter,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error,
-    model::{Endpoints, queue::MessageQueue},
+    model::{Endpoints, message::encoded::SendRequest, queue::MessageQueue},
     produce::{
         Publication,
         attempts::{Verdict, judge},
@@ -115,18 +115,10 @@ fn limit(batch: &[Parcel]) -> Duration {
     batch.iter().map(share).max().unwrap_or_default()
 }
 
-fn unpack(batch: Vec<Parcel>, queue_id: i32) -> (pb::SendMessageRequest, Vec<Waiter>) {
-    let mut messages: Vec<pb::Message> = Vec::with_capacity(batch.len());
-    let mut waiters = Vec::with_capacity(batch.len());
-    for mut parcel in batch {
-        messages.append(&mut parcel.request.messages);
-        waiters.push(parcel.waiter);
-    }
-    let properties = messages
-        .iter_mut()
-        .filter_map(|one| one.system_properties.as_mut());
-    properties.for_each(|properties| properties.queue_id = queue_id);
-    (pb::SendMessageRequest { messages }, waiters)
+fn unpack(batch: Vec<Parcel>, queue_id: i32) -> (SendRequest, Vec<Waiter>) {
+    let unpacked = batch.into_iter().map(|one| (one.message, one.waiter));
+    let (messages, waiters) = unpacked.unzip();
+    (SendRequest::new(messages, queue_id), waiters)
 }
 
 /// Lets messages that have not left find another way.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result,
-    model::{Endpoints, message_id::MessageId, queue::MessageQueue},
+    model::{Endpoints, message::encoded::Encoded, message_id::MessageId, queue::MessageQueue},
     produce::{
         Publication,
         attempts::{Journey, judge},
@@ -34,9 +34,8 @@ pub(in crate::produce) struct Company {
 
 impl Publication {
     /// Whether a message may share a request, by the user's choice and its own kind.
-    pub(in crate::produce) fn company(&self, messages: &[pb::Message]) -> Option<Company> {
+    pub(in crate::produce) fn company(&self, message: &pb::Message) -> Option<Company> {
         let limits = self.options.batching.limits()?;
-        let [message] = messages else { return None };
         let bytes = message.encoded_len();
         (mergeable(message) && bytes <= limits.bytes).then_some(Company { limits, bytes })
     }
@@ -47,7 +46,7 @@ impl Publication {
         lane: &Arc<Lane>,
         queue: MessageQueue,
         id: &MessageId,
-        request: pb::SendMessageRequest,
+        message: Encoded,
         company: Company,
         journey: &mut Journey,
     ) -> Result<Step> {
@@ -57,7 +56,7 @@ impl Publication {
         let (reply, outcome) = oneshot::channel();
         let endpoints = queue.endpoints.clone();
         let parcel = Parcel {
-            request,
+            message,
             queue,
             waiter: Waiter {
                 id: id.clone(),
