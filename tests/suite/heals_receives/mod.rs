@@ -1,5 +1,6 @@
 //! Receiving and settling go on whatever the server answers, and however it fails.
 
+mod cache;
 mod odd_values;
 mod outages;
 mod receive;
