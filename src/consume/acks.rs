@@ -177,6 +177,11 @@ async fn send(consumption: &Arc<Consumption>, batch: Vec<Lease>) -> Result<Vec<L
             tracing::debug!(count = batch.len(), %error, "acks are sent again");
             return Err(batch);
         }
+        // It can only be about the one.
+        Err(error) if batch.len() == 1 => {
+            let about = |lease| finish(consumption, lease, Some(Err(error.clone())));
+            return Ok(batch.into_iter().filter_map(about).collect());
+        }
         // One of them may be at fault: each for itself.
         Err(_) => return Ok(batch),
     };

@@ -151,6 +151,7 @@ impl PushConsumer {
             dead_lettered: stats.dead_lettered.get(),
             handed_back: stats.handed_back.get(),
             expired: stats.expired.get(),
+            abandoned: stats.abandoned.get(),
             corrupted: stats.corrupted.get(),
             restarts: member.restarts() + stats.queue_failures.get(),
             cached_messages,
@@ -247,6 +248,9 @@ pub struct ConsumerStats {
     pub handed_back: u64,
     /// Deliveries that could not be settled because their lease was over.
     pub expired: u64,
+    /// Deliveries that could not be settled for another reason, which the log has, or came without
+    /// a receipt handle. The server makes them again.
+    pub abandoned: u64,
     /// Messages with a damaged or undecodable body.
     pub corrupted: u64,
     /// Restarts of actors.

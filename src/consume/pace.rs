@@ -13,6 +13,9 @@ const QUICK: Duration = Duration::from_secs(1);
 /// After any failure but throttling at least so long: one receive a second and loop in an outage.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
+/// The longest wait of growing ones; half of it, which is the least it comes to, is a second.
+const LONGEST: Duration = Duration::from_secs(2);
+
 /// The pace of one receive loop.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -24,11 +27,11 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(rng: fastrand::Rng) -> Self {
-        let second = Duration::from_secs(1);
+        let from = |millis, max| Delays::doubling(Duration::from_millis(millis), max).start();
         Self {
-            throttled: Delays::doubling(Duration::from_millis(20), second).start(),
-            failed: Delays::doubling(Duration::from_millis(100), second).start(),
-            quick: Delays::doubling(Duration::from_millis(10), second).start(),
+            throttled: from(20, LONGEST),
+            failed: from(100, AFTER_FAILURE),
+            quick: from(10, LONGEST),
             rng,
         }
     }
@@ -72,7 +75,7 @@ mod tests {
         for _ in 0..20 {
             let wait = pace.wait(&failed(ErrorKind::Server), took);
             assert!(wait >= AFTER_FAILURE && wait <= 2 * AFTER_FAILURE);
-            assert!(pace.wait(&failed(ErrorKind::Throttled), took) <= Duration::from_secs(1));
+            assert!(pace.wait(&failed(ErrorKind::Throttled), took) <= LONGEST);
         }
     }
 

@@ -43,10 +43,12 @@ pub(crate) struct Reception {
 #[derive(Debug)]
 struct Reply {
     stream: Streaming<pb::ReceiveMessageResponse>,
-    /// Messages it may still have.
+    /// Messages it may still have, those nobody asked for included.
     left: usize,
 }
 
+/// So many messages beyond those asked for are given back; a reply with more is broken off.
+const SURPLUS: usize = 32;
 /// So long before its deadline a reply no longer waits for room in the cache.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
@@ -86,7 +88,7 @@ impl Receiver {
         let mut reply = match opened.await {
             Ok(stream) => Reply {
                 stream,
-                left: poll.batch,
+                left: poll.batch + SURPLUS,
             },
             Err(error) => {
                 return Reception {
@@ -176,9 +178,12 @@ impl Receiver {
                         .endpoint(&self.queue.endpoints)
                         .request_id(reply.stream.request_id())
                 })?,
-                Some(Content::Message(message)) => {
+                Some(Content::Message(mut message)) => {
                     reply.left = reply.left.checked_sub(1).ok_or_else(|| self.too_many())?;
-                    if let Some(leased) = self.take(message) {
+                    if reply.left < SURPLUS {
+                        // There is no room for what nobody asked for: it goes back.
+                        drop(self.lease(&mut message));
+                    } else if let Some(leased) = self.take(message) {
                         return Ok(Some(leased));
                     }
                 }
@@ -191,22 +196,15 @@ impl Receiver {
     fn too_many(&self) -> Error {
         Error::new(
             ErrorKind::Protocol,
-            "the reply has more messages than were asked for",
+            "the reply has far more messages than were asked for",
         )
         .operation("ReceiveMessage")
         .endpoint(&self.queue.endpoints)
     }
 
-    /// Takes a message over. `None`: it is not for us, and goes back; or cannot be settled.
-    fn take(&self, mut message: pb::Message) -> Option<Leased> {
-        let Consumption {
-            member,
-            budget,
-            leases,
-            stats,
-            ..
-        } = &*self.consumption;
-        let mut permit = budget.admit(message.body.len());
+    /// The duty to settle a message; none for one that cannot be settled.
+    fn lease(&self, message: &mut pb::Message) -> Option<Lease> {
+        let Consumption { leases, stats, .. } = &*self.consumption;
         let system = message.system_properties.get_or_insert_default();
         let handle = system
             .receipt_handle
@@ -217,13 +215,25 @@ impl Receiver {
             stats.abandoned.one();
             return None;
         };
-        let mut lease = leases.lease(Receipt {
+        Some(leases.lease(Receipt {
             topic: self.queue.topic.clone(),
             endpoints: self.queue.endpoints.clone(),
             handle,
             message_id: system.message_id.clone(),
             attempt: attempt_of(system),
-        });
+        }))
+    }
+
+    /// Takes a message over. `None`: it is not for us, and goes back; or cannot be settled.
+    fn take(&self, mut message: pb::Message) -> Option<Leased> {
+        let Consumption {
+            member,
+            budget,
+            stats,
+            ..
+        } = &*self.consumption;
+        let mut permit = budget.admit(message.body.len());
+        let mut lease = self.lease(&mut message)?;
         let topic = message
             .topic
             .as_ref()

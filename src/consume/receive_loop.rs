@@ -13,6 +13,7 @@ use super::{
     settings::Consuming,
 };
 use crate::{
+    Error, ErrorKind,
     actors::ProcessQueueActor,
     environment::random_uuid,
     messages::process_queue::{AwaitLane, LoopReport, Received},
@@ -30,6 +31,7 @@ pub(crate) async fn receive_loop(
     let mut rng = consumption.member.config.environment.rng();
     let mut pace = Pace::new(rng.fork());
     let mut attempt_id = random_uuid(&mut rng);
+    let mut broken = Broken::default();
     let stop = || stopped(&consumption, &dropped);
     loop {
         tokio::select! {
@@ -56,6 +58,7 @@ pub(crate) async fn receive_loop(
         if reception.messages > 0 {
             attempt_id = random_uuid(&mut rng);
         }
+        broken.note(&receiver, reception.error.as_ref());
         let wait = pace.wait(&reception, started.elapsed());
         tokio::select! {
             biased;
@@ -118,15 +121,33 @@ async fn receive(
     if reception.error.is_none() || reception.messages > 0 {
         receiver.consumption.freshness.renew(member);
     }
-    if let Some(error) = &reception.error {
-        tracing::debug!(topic = %receiver.queue.topic, %error, "receive failed");
-        if let Some(session) = session
-            && says_settings_lost(error)
-        {
-            session.settings_lost(generation);
-        }
+    if let Some(error) = &reception.error
+        && let Some(session) = session
+        && says_settings_lost(error)
+    {
+        session.settings_lost(generation);
     }
     reception
+}
+
+/// Tells of failed receives: aloud of a reply that cannot be used, which no waiting mends, and
+/// only of the first in a row.
+#[derive(Debug, Default)]
+struct Broken(bool);
+
+impl Broken {
+    fn note(&mut self, receiver: &Receiver, error: Option<&Error>) {
+        let (group, topic) = (&receiver.consumption.role.group, &receiver.queue.topic);
+        let unusable = error.is_some_and(|error| error.kind() == ErrorKind::Protocol);
+        let told = std::mem::replace(&mut self.0, unusable);
+        match error {
+            Some(error) if unusable && !told => {
+                tracing::warn!(%group, %topic, %error, "a reply of the server cannot be used");
+            }
+            Some(error) => tracing::debug!(%group, %topic, %error, "receive failed"),
+            None => {}
+        }
+    }
 }
 
 async fn stopped(consumption: &Consumption, dropped: &CancellationToken) {

@@ -104,6 +104,10 @@ pub(crate) fn from_grpc(status: tonic::Status, note: &PeerNote) -> Error {
     };
     let (kind, text) = match connection_failure(&status) {
         Some(found) => found,
+        None if is_over_limit(&status) => {
+            let text = brief(status.message());
+            (kind, format!("the reply is over the decode_limit: {text}"))
+        }
         None => (kind, brief(status.message())),
     };
     let error = match note.hint() {

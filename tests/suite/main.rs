@@ -19,6 +19,7 @@ mod economy;
 mod events;
 mod gate;
 mod harness;
+mod heals_receives;
 mod health;
 mod life;
 mod log;

@@ -5,26 +5,14 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use rocketmq_actors::{
-    Delivery, Filter, Outcome, PushConsumer, PushConsumerBuilder, PushConsumerSpec,
-};
-use rocketmq_embedded::{
-    EmbeddedBroker, Fault, GroupConfig, RequestBody, Rpc, TopicConfig, proto as pb,
-};
+use rocketmq_actors::{Delivery, Outcome};
+use rocketmq_embedded::{Fault, RequestBody, Rpc, TopicConfig, proto as pb};
 use tokio::time::Instant;
 
-use super::harness::*;
-
-fn spec() -> PushConsumerBuilder {
-    PushConsumerSpec::builder("g").subscribe("t", Filter::any())
-}
-
-async fn start(broker: &EmbeddedBroker, builder: PushConsumerBuilder) -> PushConsumer {
-    client(broker)
-        .start(builder.build().unwrap())
-        .await
-        .unwrap()
-}
+use super::{
+    harness::*,
+    heals_receives::{ordered, spec, start},
+};
 
 #[test]
 fn an_acknowledged_message_is_not_taken_back_by_a_crash_before_the_reply() {
@@ -150,18 +138,6 @@ fn a_queue_that_comes_back_is_consumed_while_an_old_handler_still_runs() {
             "{stats:?}"
         );
     });
-}
-
-async fn ordered(broker: &EmbeddedBroker) {
-    broker.create_topic("t", TopicConfig::fifo(1));
-    broker.create_group("g", GroupConfig::default().max_retries(16).fifo(true));
-    let messages = (0..4).map(|number| {
-        let mut message = message("t", &format!("m{number}"), b"body");
-        let system = message.system_properties.as_mut().unwrap();
-        system.message_group = Some("one".to_owned());
-        message
-    });
-    store(broker, 0, messages.collect()).await;
 }
 
 #[test]
