@@ -16,16 +16,28 @@ use tonic::{Request, transport::Endpoint};
 /// Runs a test in virtual time. Longer than a virtual month is a hang.
 pub fn virtually<T>(test: impl Future<Output = T>) -> T {
     super::log::install();
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = paused();
+    LocalSet::new().block_on(&runtime, within_a_month(test))
+}
+
+/// The same within an actix System, which pools of threads need.
+pub fn virtually_in_a_system<T>(test: impl Future<Output = T>) -> T {
+    super::log::install();
+    actix::System::with_tokio_rt(paused).block_on(within_a_month(test))
+}
+
+fn paused() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
-        .unwrap();
-    LocalSet::new().block_on(&runtime, async {
-        tokio::time::timeout(secs(30 * 24 * 3600), test)
-            .await
-            .expect("the test hangs")
-    })
+        .unwrap()
+}
+
+async fn within_a_month<T>(test: impl Future<Output = T>) -> T {
+    tokio::time::timeout(secs(30 * 24 * 3600), test)
+        .await
+        .expect("the test hangs")
 }
 
 pub fn secs(secs: u64) -> Duration {
