@@ -75,7 +75,6 @@ struct State {
     reopening: Reopening,
     heartbeats: bool,
     misses: u32,
-    rebuilt: Option<Instant>,
     ending: bool,
     tasks: Tasks,
 }
@@ -92,7 +91,6 @@ impl State {
             reopening: Reopening::new(spec.member.config.environment.rng()),
             heartbeats: false,
             misses: 0,
-            rebuilt: None,
             ending: false,
             tasks: scope.tasks(),
         }

@@ -1,0 +1,3 @@
+//! Sessions heal by themselves.
+
+mod heartbeats;
