@@ -2,12 +2,14 @@
 
 mod host;
 mod pulse;
+mod timers;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::pin, sync::Arc};
 
 use tokio::sync::Mutex;
 
 pub(crate) use host::Host;
+pub(crate) use timers::with_timers;
 
 use crate::{ClientConfig, Result};
 
@@ -76,7 +78,9 @@ impl Client {
     ) -> Result<S::Handle> {
         let host = self.host().await?;
         let config = self.0.config.clone();
-        spec.start(sealed::Context { config, host, tree }).await
+        let runtime = host.runtime.clone();
+        let starting = pin!(spec.start(sealed::Context { config, host, tree }));
+        with_timers(&runtime, starting).await
     }
 
     async fn host(&self) -> Result<Arc<Host>> {

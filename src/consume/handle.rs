@@ -1,6 +1,6 @@
 //! A running push consumer.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use actix::Recipient;
 use futures::Stream;
@@ -13,7 +13,8 @@ use super::{
     shutdown::{abandon, shutdown_by_handler},
 };
 use crate::{
-    Details, Error, Event, Health, MemberReport, Result, TreeNode, client::sealed::Running,
+    Details, Error, Event, Health, MemberReport, Result, TreeNode,
+    client::{sealed::Running, with_timers},
 };
 
 /// A running push consumer. Cheap to clone, usable from any thread.
@@ -60,7 +61,8 @@ impl PushConsumer {
         if is_handler_of(consumption) {
             shutdown_by_handler(consumption, grace).await
         } else {
-            consumption.ending.end(grace).await
+            let ending = pin!(consumption.ending.end(grace));
+            with_timers(&consumption.member.host.runtime, ending).await
         }
     }
 

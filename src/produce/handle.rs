@@ -1,6 +1,6 @@
 //! A running producer.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use actix::{Addr, Recipient};
 use futures::Stream;
@@ -9,7 +9,9 @@ use tokio::sync::watch;
 use super::{ProducerShutdownReport, SendReceipt, publication::Publication, shutdown::abandon};
 use crate::{
     Details, Error, Event, Health, MemberReport, Message, ProducerDetails, Result, TreeNode,
-    actors::ProducerActor, client::sealed::Running, messages::producer::SendMessage,
+    actors::ProducerActor,
+    client::{sealed::Running, with_timers},
+    messages::producer::SendMessage,
 };
 
 /// A running producer. Cheap to clone, usable from any thread.
@@ -50,7 +52,9 @@ impl Producer {
     ///
     /// Dropping the future gives its place back at once; a request under way may still be stored.
     pub async fn send(&self, message: Message) -> Result<SendReceipt> {
-        self.0.publication.send(message).await
+        let Publication { member, .. } = &*self.0.publication;
+        let sending = pin!(self.0.publication.send(message));
+        with_timers(&member.host.runtime, sending).await
     }
 
     /// Sends messages, up to 256 at a time, and returns a result for each in their order. With
@@ -65,7 +69,9 @@ impl Producer {
         messages: impl IntoIterator<Item = Message>,
     ) -> Vec<Result<SendReceipt>> {
         let messages = messages.into_iter().collect();
-        self.0.publication.send_all(messages).await
+        let Publication { member, .. } = &*self.0.publication;
+        let sending = pin!(self.0.publication.send_all(messages));
+        with_timers(&member.host.runtime, sending).await
     }
 
     /// Where actors send their messages to, for pipelines that end in a topic. It does not keep
@@ -82,7 +88,9 @@ impl Producer {
     /// Calling it again gives the same report: the first grace counts, at most a year of it, and
     /// later calls wait for that end. Cancel safe: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> ProducerShutdownReport {
-        self.0.publication.end(grace).await
+        let Publication { member, .. } = &*self.0.publication;
+        let ending = pin!(self.0.publication.end(grace));
+        with_timers(&member.host.runtime, ending).await
     }
 
     /// Waits until the producer has failed for good, because a part of it failed more often than

@@ -2,11 +2,12 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    pin::pin,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::{runtime::Handle, sync::watch};
 
 use super::{
     Exit, Stop,
@@ -14,6 +15,7 @@ use super::{
     order::{Order, Orders, Turn},
     tasks::{Generation, Lifespan},
 };
+use crate::client::with_timers;
 
 /// Where a supervised actor is in its life.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +80,8 @@ pub(super) struct Shared {
     pub(super) path: Arc<str>,
     pub(super) orders: Orders,
     lifespan: Mutex<Lifespan>,
+    /// Where it runs, once it does.
+    runtime: OnceLock<Handle>,
 }
 
 impl Shared {
@@ -87,12 +91,19 @@ impl Shared {
             path,
             orders: Orders::default(),
             lifespan,
+            runtime: OnceLock::new(),
         }
     }
 
     pub(super) fn lifespan(&self) -> Lifespan {
         let lifespan = self.lifespan.lock();
         lifespan.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Called where it runs.
+    pub(super) fn runs_here(&self) {
+        // Told once, and it never moves.
+        let _ = self.runtime.set(Handle::current());
     }
 
     pub(super) fn next_lifespan(&self) {
@@ -158,7 +169,13 @@ impl ChildControl {
     pub(crate) async fn stop(&self, stop: Stop) -> Option<Exit> {
         self.request_stop(stop);
         let limit = stop.limit().saturating_add(Self::GRACE);
-        tokio::time::timeout(limit, self.stopped()).await.ok()
+        let stopped = async { tokio::time::timeout(limit, self.stopped()).await.ok() };
+        let runtime = self.shared.runtime.get().cloned();
+        match runtime.or_else(|| Handle::try_current().ok()) {
+            Some(runtime) => with_timers(&runtime, pin!(stopped)).await,
+            // It has not begun to run, and ends as soon as it does.
+            None => Some(self.stopped().await),
+        }
     }
 
     /// Starts the next generation at once: the running one is stopped as its policy says. Costs

@@ -120,6 +120,7 @@ where
     let control = ChildControl::new(Arc::clone(&shared), report.subscribe());
     let known = control.clone();
     place.spawn(move || async move {
+        shared.runs_here();
         match build(known) {
             Ok(life) => Supervision::new(life, shared, policy, report).run().await,
             Err(exit) => {
