@@ -1,6 +1,7 @@
 //! The threads of a client, and the connections that live on them.
 
 use std::{
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
@@ -14,7 +15,7 @@ use super::pulse::Pulse;
 use crate::{
     ClientConfig, Error, ErrorKind, Result,
     rpc::{ChannelPool, Transport},
-    topology::{Place, spawn_thread},
+    topology::{Place, local_runtime, spawn_thread},
 };
 
 /// The first check for idle channels comes so long after the start.
@@ -77,9 +78,11 @@ impl Host {
         let beating = pulse.clone();
         spawn_thread("rocketmq-io", move || run_thread(ready, beating, ended))
             .map_err(|error| Error::new(ErrorKind::Server, "no thread").caused_by(error))?;
+        let not_started = || Error::new(ErrorKind::Server, "the client's threads did not start");
         let Threads { io, data, runtime } = started
             .await
-            .map_err(|_| Error::new(ErrorKind::Server, "the client's thread did not start"))?;
+            .map_err(|_| not_started())?
+            .map_err(|error| not_started().caused_by(error))?;
         let pool = channels(config, runtime.clone());
         runtime.spawn(clear_idle(pool.clone(), config.clone(), stop.clone()));
         Ok(Self {
@@ -99,15 +102,26 @@ struct Threads {
     runtime: Handle,
 }
 
-async fn run_thread(ready: oneshot::Sender<Threads>, pulse: Arc<Pulse>, stop: CancellationToken) {
-    let data = Arbiter::new();
+async fn run_thread(
+    ready: oneshot::Sender<io::Result<Threads>>,
+    pulse: Arc<Pulse>,
+    stop: CancellationToken,
+) {
+    let data = match local_runtime() {
+        Ok(runtime) => Arbiter::with_tokio_rt(move || runtime),
+        Err(error) => {
+            // Whoever waits no longer needs no error.
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
     data.spawn(async move { match pulse.beat().await {} });
     let threads = Threads {
         io: Arbiter::current(),
         data: data.handle(),
         runtime: Handle::current(),
     };
-    if ready.send(threads).is_ok() {
+    if ready.send(Ok(threads)).is_ok() {
         stop.cancelled().await;
     }
     data.stop();

@@ -68,4 +68,4 @@ pub(crate) use exit::panic_text;
 pub(crate) use live::LiveCounts;
 pub(crate) use supervisor::{ChildPolicy, supervise};
 pub(crate) use tasks::Tasks;
-pub(crate) use thread::spawn_thread;
+pub(crate) use thread::{local_runtime, spawn_thread};

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use tokio::runtime::{Builder, Runtime};
+
 /// Runs on a new thread, with an actix `System` of its own, the future that `make` builds there,
 /// and ends the thread with it.
 ///
@@ -12,9 +14,19 @@ where
     F: FnOnce() -> Fut + Send + 'static,
     Fut: Future<Output = ()> + 'static,
 {
-    let run = move || actix_rt::System::new().block_on(async move { make().await });
+    // Made here, for what actix makes by itself panics where files or threads have run out.
+    let runtime = local_runtime()?;
+    let run = move || {
+        let system = actix_rt::System::with_tokio_rt(move || runtime);
+        system.block_on(async move { make().await });
+    };
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(run)
         .map(drop)
+}
+
+/// A runtime for one thread of actors.
+pub(crate) fn local_runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
 }

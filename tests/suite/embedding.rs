@@ -1,6 +1,9 @@
 //! It works wherever it is started.
 
 use std::{
+    error::Error,
+    fs::File,
+    process::Command,
     sync::mpsc,
     thread,
     time::{Duration, Instant},
@@ -8,8 +11,8 @@ use std::{
 
 use futures::executor::block_on;
 use rocketmq_actors::{
-    ChildSpec, Client, ClientConfig, Delivery, Filter, MemberRef, Message, Producer, ProducerSpec,
-    PushConsumerSpec, Tls, Topology,
+    ChildSpec, Client, ClientConfig, Delivery, ErrorKind, Filter, MemberRef, Message, Producer,
+    ProducerSpec, PushConsumerSpec, Tls, Topology,
 };
 use rocketmq_embedded::{EmbeddedBroker, TopicConfig};
 
@@ -119,6 +122,47 @@ fn from_within_actix_and_from_a_system_within_a_system() {
         work(outer).await;
         let nested = thread::spawn(move || actix::System::new().block_on(work(inner)));
         nested.join().unwrap();
+    });
+}
+
+/// Set for the process whose files run out.
+const EXHAUST: &str = "EXHAUST_FILES";
+
+#[test]
+fn n97_files_that_run_out_are_an_error_and_a_later_start_works() {
+    if std::env::var_os(EXHAUST).is_some() {
+        return exhausted();
+    }
+    // Limits are those of a process, so it is another one that has them.
+    let name = "embedding::n97_files_that_run_out_are_an_error_and_a_later_start_works";
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 128; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(EXHAUST, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    let ran = String::from_utf8_lossy(&output.stdout);
+    assert!(ran.contains("1 passed"), "{ran}");
+}
+
+fn exhausted() {
+    let (_runtime, broker) = broker();
+    let client = client(&broker);
+    for free in 0..3 {
+        let mut files: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        files.truncate(files.len() - free);
+        let error = block_on(client.start(producer_spec())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Server, "{error}");
+        assert!(error.source().is_some(), "{error}");
+    }
+    block_on(async {
+        let producer = client.start(producer_spec()).await.unwrap();
+        producer.send(order()).await.unwrap();
+        producer.shutdown(LONG).await;
     });
 }
 
