@@ -3,18 +3,30 @@
 use std::{
     error::Error,
     fs::File,
+    net::SocketAddr,
     process::Command,
-    sync::mpsc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
 
-use futures::executor::block_on;
+use actix::{Actor, Context, Handler};
+use actix_web::{App, HttpResponse, HttpServer, web};
+use futures::{StreamExt, executor::block_on};
 use rocketmq_actors::{
-    ChildSpec, Client, ClientConfig, Delivery, ErrorKind, Filter, MemberRef, Message, Producer,
-    ProducerSpec, PushConsumerSpec, Tls, Topology,
+    ChildRef, ChildSpec, Client, ClientConfig, Delivery, ErrorKind, EventKind, Filter, MemberRef,
+    Message, Place, Producer, ProducerSpec, PushConsumer, PushConsumerSpec, Strategy, Tls,
+    Topology,
 };
 use rocketmq_embedded::{EmbeddedBroker, TopicConfig};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -123,6 +135,125 @@ fn from_within_actix_and_from_a_system_within_a_system() {
         let nested = thread::spawn(move || actix::System::new().block_on(work(inner)));
         nested.join().unwrap();
     });
+}
+
+/// The consumer that a request starts.
+type Running = web::Data<tokio::sync::Mutex<Option<PushConsumer>>>;
+
+async fn start_consumer(
+    client: web::Data<Client>,
+    told: web::Data<mpsc::Sender<String>>,
+    running: Running,
+) -> HttpResponse {
+    match client.start(consumer_spec((**told).clone())).await {
+        Ok(consumer) => {
+            *running.lock().await = Some(consumer);
+            HttpResponse::Created().finish()
+        }
+        Err(error) => HttpResponse::BadGateway().body(error.to_string()),
+    }
+}
+
+/// One HTTP request, and the status of its answer.
+async fn post(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("POST {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_consumer_is_started_by_a_request_to_actix_web_and_outlives_its_worker() {
+    let (_runtime, broker) = broker();
+    let client = client(&broker);
+    let (told, handled) = mpsc::channel::<String>();
+    actix::System::new().block_on(async move {
+        let running = Running::default();
+        let producer = client.start(producer_spec()).await.unwrap();
+        let (client, shared) = (web::Data::new(client), running.clone());
+        let told = web::Data::new(told);
+        let server = HttpServer::new(move || {
+            App::new()
+                .app_data(client.clone())
+                .app_data(told.clone())
+                .app_data(shared.clone())
+                .route("/consumer", web::post().to(start_consumer))
+        });
+        let server = server.workers(2).bind(("127.0.0.1", 0)).unwrap();
+        let address = server.addrs()[0];
+        let server = server.run();
+        let handle = server.handle();
+        let serving = actix::spawn(server);
+        assert_eq!(post(address, "/consumer").await, "HTTP/1.0 201 Created");
+        producer.send(order()).await.unwrap();
+        handled.recv_timeout(LONG).unwrap();
+        // The worker that started it is gone; the consumer is not.
+        handle.stop(true).await;
+        serving.await.unwrap().unwrap();
+        producer.send(order()).await.unwrap();
+        handled.recv_timeout(LONG).unwrap();
+        let consumer = running.lock().await.take().unwrap();
+        assert!(consumer.shutdown(LONG).await.in_time);
+        producer.shutdown(LONG).await;
+    });
+}
+
+/// Counts how often it was made.
+struct Part(Arc<AtomicUsize>);
+
+impl Actor for Part {
+    type Context = Context<Self>;
+
+    fn started(&mut self, _: &mut Self::Context) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+struct Break;
+
+impl Handler<Break> for Part {
+    type Result = ();
+
+    fn handle(&mut self, _: Break, _: &mut Self::Context) {
+        std::panic::resume_unwind(Box::new("broken"));
+    }
+}
+
+#[tokio::test]
+async fn strategies_reach_over_arbiters() {
+    for (strategy, expected) in [
+        (Strategy::OneForOne, [1, 2, 1]),
+        (Strategy::RestForOne, [1, 2, 2]),
+        (Strategy::OneForAll, [2, 2, 2]),
+    ] {
+        let parts = ["a", "b", "c"].map(|name| (ChildRef::new(name), Arc::default()));
+        let mut app = Topology::named("app").strategy(strategy);
+        for (part, made) in &parts {
+            let made: Arc<AtomicUsize> = Arc::clone(made);
+            let child = ChildSpec::actor(part, move || Part(made.clone()));
+            app = app.child(child.place(Place::Own));
+        }
+        let app = app.start().await.unwrap();
+        let mut events = app.events();
+        parts[1].0.ready().await.do_send(Break);
+        let mut left: usize = expected.iter().sum::<usize>() - 3;
+        while left > 0 {
+            let event = tokio::time::timeout(LONG, events.next())
+                .await
+                .unwrap()
+                .unwrap();
+            left -= usize::from(matches!(event.kind, EventKind::Started { generation: 2.. }));
+        }
+        let made = parts
+            .each_ref()
+            .map(|(_, made)| made.load(Ordering::Acquire));
+        assert_eq!(made, expected, "{strategy:?}");
+        app.stop(LONG).await;
+    }
 }
 
 /// Set for the process whose files run out.

@@ -34,6 +34,8 @@ impl Handler<Noise> for Listener {
     type Result = ();
 
     fn handle(&mut self, _: Noise, _: &mut Self::Context) {
+        // Slower than what floods it, so that the mailbox is never empty.
+        thread::sleep(Duration::from_micros(20));
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -218,4 +220,57 @@ fn n92_what_is_sent_during_and_after_a_stop_is_handled_or_refused() {
         assert!(stopping.unwrap().await.unwrap().in_time);
         assert!(address.send(Count(200)).await.is_err());
     });
+}
+
+#[test]
+fn n83_on_one_arbiter_a_flood_holds_everything_up_and_all_of_it_goes_on_afterwards() {
+    thread::spawn(|| actix::System::new().block_on(all_on_one_arbiter()))
+        .join()
+        .unwrap();
+}
+
+async fn all_on_one_arbiter() {
+    let broker = EmbeddedBroker::start().await.unwrap();
+    broker.create_topic("t", TopicConfig::normal(1));
+    let mut intervals = Intervals::default();
+    intervals.heartbeat = Duration::from_millis(100);
+    let config = ClientConfig::builder(broker.endpoints()).tls(Tls::Off);
+    let config = config.intervals(intervals).on_this_thread(true);
+    let client = Client::new(config.build().unwrap());
+    let made = Listener::default();
+    let waiting = made.0.clone();
+    let address = made.start();
+    let spec = PushConsumerSpec::builder("g")
+        .subscribe("t", Filter::any())
+        .handler(address.clone().recipient::<Deliver>())
+        .build()
+        .unwrap();
+    let consumer = client.start(spec).await.unwrap();
+    let beats = || broker.record().count(Rpc::Heartbeat);
+    broker.wait_for(|_| beats() >= 2).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    let (depth, flooded) = (waiting.clone(), address.clone());
+    let flooding = thread::spawn(move || flood(flooded, depth, told));
+    // Nobody but another thread can end it.
+    let ended = stop.clone();
+    let ending = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(1));
+        stop.store(true, Ordering::Release);
+    });
+    while waiting.load(Ordering::Acquire) < 1_000 {
+        thread::yield_now();
+    }
+    tokio::time::sleep(millis(50)).await;
+    assert!(
+        ended.load(Ordering::Acquire),
+        "nothing else ran before it ended"
+    );
+    flooding.join().unwrap();
+    ending.join().unwrap();
+    let held_up = beats();
+    broker.wait_for(|_| beats() >= held_up + 3).await;
+    store_numbered(&broker, "t", 1).await;
+    broker.wait_for(|_| broker.acks().len() == 1).await;
+    consumer.shutdown(secs(5)).await;
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use actix::{Actor, ActorContext, Arbiter, AsyncContext, Context, System};
+use actix::{Actor, ActorContext, Arbiter, AsyncContext, Context, System, fut::wrap_future};
 
 use super::probe::{Probe, Script, act, block, handled, nothing, on_arbiter, panics, policy};
 use crate::topology::{Backoff, Exit, Place, Stop, live::LiveCounts, supervisor::ChildPolicy};
@@ -276,4 +276,18 @@ fn a_context_that_is_terminated_is_dropped_without_a_hook() {
     // Without that, actix polls it once more: should this fail, it has changed.
     drop(Context::new().into_future(Loud(diary)));
     assert_eq!(read.try_iter().collect::<Vec<_>>(), ["started", "stopped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn n98_while_an_actor_waits_for_a_future_no_other_message_passes() {
+    on_arbiter(async {
+        let child = Script::default().start_here(policy(0));
+        let second = Duration::from_secs(1);
+        let pause = act(move |_, ctx| ctx.wait(wrap_future(tokio::time::sleep(second))));
+        let begun = tokio::time::Instant::now();
+        child.addr.do_send(pause);
+        child.addr.send(nothing()).await.unwrap();
+        assert_eq!(begun.elapsed(), second);
+    })
+    .await;
 }

@@ -1,3 +1,4 @@
 //! Sessions heal by themselves.
 
 mod heartbeats;
+mod periodic;
