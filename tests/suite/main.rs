@@ -19,6 +19,7 @@ mod economy;
 mod events;
 mod gate;
 mod harness;
+mod heals;
 mod health;
 mod life;
 mod log;

@@ -1,0 +1,1 @@
+//! Signed requests, rotation, headers.

@@ -1,0 +1,1 @@
+//! Addresses: forms, lists, unreachable ones.

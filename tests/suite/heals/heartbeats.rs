@@ -1,0 +1,1 @@
+//! Heartbeats, missed ones, and what is rebuilt.

@@ -1,0 +1,1 @@
+//! The telemetry stream: lost in every way, opened again.

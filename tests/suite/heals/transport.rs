@@ -1,0 +1,1 @@
+//! Connections: HTTP/2 limits, pings, reuse.
