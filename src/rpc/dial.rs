@@ -50,6 +50,13 @@ impl Dial {
         addresses
     }
 
+    /// The address in use is not to be trusted: the successor of this slot tries it last.
+    pub(super) fn move_on(&self) {
+        if let Some(used) = self.chosen.get() {
+            let _ = self.moved.set((used + 1) % self.addresses.len().max(1));
+        }
+    }
+
     /// A connection for this purpose, within `limit`.
     pub(super) async fn connect(
         &self,

@@ -1,21 +1,18 @@
 //! Heartbeats of a session, and what comes of missed ones.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use actix::{Addr, AsyncContext, Handler};
-use rocketmq_proto::v2 as pb;
-use tokio::time::Instant;
 
 use super::{SessionActor, SessionLife, is_connection_loss};
 use crate::{
     member::Member,
     messages::session::{HeartbeatAnswered, SettingsLost},
+    rpc::says_settings_lost,
 };
 
 /// Missed heartbeats in a row after which the connections are made anew.
 const MISSES: u32 = 2;
-/// Connections of one endpoint are made anew for missed heartbeats at most once in this time.
-const COOL_DOWN: Duration = Duration::from_secs(30);
 
 /// One heartbeat, if the endpoint is part of a committed route.
 pub(super) async fn heartbeat(
@@ -49,37 +46,35 @@ impl Handler<HeartbeatAnswered> for SessionActor {
             return;
         };
         tracing::debug!(%endpoint, %error, "heartbeat failed");
-        if error.server_code() == Some(pb::Code::UnrecognizedClientType as i32) {
+        if says_settings_lost(&error) {
             ctx.notify(SettingsLost {
                 generation: message.generation,
             });
         } else if is_connection_loss(error.kind()) {
-            self.state.misses += 1;
+            self.state.misses = self.state.misses.saturating_add(1);
             if self.state.misses >= MISSES {
-                self.rebuild();
+                self.rebuild("it misses heartbeats", true);
+            } else {
+                self.probe(ctx.address());
             }
         }
     }
 }
 
 impl SessionActor {
+    /// A heartbeat out of its turn.
+    fn probe(&self, session: Addr<Self>) {
+        let (member, life) = (self.spec.member.clone(), self.spec.life.clone());
+        self.state.tasks.spawn(heartbeat(member, life, session));
+    }
+
     /// Makes the connections anew, unless that happened a moment ago.
-    pub(super) fn rebuild(&mut self) {
-        let now = Instant::now();
-        let recent = self
-            .state
-            .rebuilt
-            .is_some_and(|at| now.duration_since(at) < COOL_DOWN);
-        if !recent {
-            self.state.rebuilt = Some(now);
+    pub(super) fn rebuild(&mut self, why: &str, gone: bool) {
+        // Closes the stream, whose end opens the next one over a new connection.
+        let pool = self.spec.member.rpc.pool();
+        if pool.rebuild(self.spec.life.endpoints(), gone) {
             self.state.misses = 0;
-            self.distrust("its connections are made anew");
-            // Closes the stream, whose end opens the next one over a new connection.
-            self.spec
-                .member
-                .rpc
-                .pool()
-                .discard(self.spec.life.endpoints());
+            self.distrust(why);
         }
     }
 }

@@ -75,7 +75,6 @@ struct State {
     reopening: Reopening,
     heartbeats: bool,
     misses: u32,
-    rebuilt: Option<Instant>,
     ending: bool,
     tasks: Tasks,
 }
@@ -92,7 +91,6 @@ impl State {
             reopening: Reopening::new(spec.member.config.environment.rng()),
             heartbeats: false,
             misses: 0,
-            rebuilt: None,
             ending: false,
             tasks: scope.tasks(),
         }
@@ -226,6 +224,9 @@ impl SessionActor {
 
     /// The stream failed before its settings were applied: who waits gets the error.
     fn refuse(&mut self, error: &Error) {
+        if !self.spec.life.is_ready() {
+            self.spec.life.set_failure(Some(error.clone()));
+        }
         for waiting in self.state.waiting.drain(..) {
             let _ = waiting.send(Err(error.clone()));
         }
@@ -342,7 +343,7 @@ impl Handler<CommandReceived> for SessionActor {
         match commands::react(message.command.command, &self.spec.member) {
             Reaction::Apply(settings) => self.apply(&settings, ctx),
             Reaction::Answer(command) => self.write(*command),
-            Reaction::Reconnect => self.rebuild(),
+            Reaction::Reconnect => self.rebuild("the server asked to reconnect", false),
             Reaction::Ignore(what) => {
                 let endpoint = self.spec.life.endpoints();
                 tracing::debug!(%endpoint, what, "command ignored");

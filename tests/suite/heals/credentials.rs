@@ -1,1 +1,0 @@
-//! Signed requests, rotation, headers.

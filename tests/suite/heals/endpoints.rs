@@ -1,1 +1,0 @@
-//! Addresses: forms, lists, unreachable ones.

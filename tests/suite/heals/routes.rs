@@ -1,1 +1,0 @@
-//! Routes that change, fail, or make no sense.
