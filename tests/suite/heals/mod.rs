@@ -2,6 +2,7 @@
 //! whose recurrence they prevent.
 
 mod heartbeats;
+mod routes;
 mod sessions;
 mod telemetry;
 mod transport;
@@ -30,6 +31,12 @@ fn times(record: &Record, node: usize, rpc: Rpc) -> Vec<Instant> {
 /// Topic `t` with eight queues on node 0, each of which is polled by itself.
 fn eight_queues(broker: &EmbeddedBroker) {
     broker.create_topic("t", TopicConfig::normal(8));
+    let ids: Vec<_> = (0..8).collect();
+    broker.set_assignment("t", "g", assignments(broker, &ids));
+}
+
+/// These queues of topic `t` on node 0.
+fn assignments(broker: &EmbeddedBroker, ids: &[i32]) -> Vec<pb::Assignment> {
     let address = broker.node_endpoints(0);
     let (host, port) = address.rsplit_once(':').unwrap();
     let endpoints = pb::Endpoints {
@@ -39,7 +46,7 @@ fn eight_queues(broker: &EmbeddedBroker) {
             port: port.parse().unwrap(),
         }],
     };
-    let queue = |id| pb::MessageQueue {
+    let queue = |id: i32| pb::MessageQueue {
         topic: Some(pb::Resource {
             name: "t".to_owned(),
             ..Default::default()
@@ -53,8 +60,8 @@ fn eight_queues(broker: &EmbeddedBroker) {
         }),
         accept_message_types: Vec::new(),
     };
-    let assignment = |id| pb::Assignment {
-        message_queue: Some(queue(id)),
+    let assignment = |id: &i32| pb::Assignment {
+        message_queue: Some(queue(*id)),
     };
-    broker.set_assignment("t", "g", (0..8).map(assignment).collect());
+    ids.iter().map(assignment).collect()
 }
