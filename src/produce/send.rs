@@ -359,16 +359,19 @@ impl Publication {
         if timeout_at(until, any).await.is_ok() || journey.missed() {
             return Ok(());
         }
+        Err(self.unready(&lane.route.topic, &endpoints))
+    }
+
+    /// Why none of these endpoints may be sent to.
+    fn unready(&self, topic: &str, endpoints: &[Endpoints]) -> Error {
+        let text = format!("topic {topic}: the settings of this producer are not answered");
+        let sessions = &self.member.sessions;
+        let failure = |at| sessions.get(at).and_then(|session| session.life.failure());
+        if let Some(cause) = endpoints.iter().find_map(failure) {
+            return cause.context(text);
+        }
         let names: Vec<_> = endpoints.iter().map(ToString::to_string).collect();
-        let error = Error::new(
-            ErrorKind::Timeout,
-            format!(
-                "topic {}: the settings of this producer are not answered",
-                lane.route.topic
-            ),
-        )
-        .endpoint(names.join(", "));
-        Err(error)
+        Error::new(ErrorKind::Timeout, text).endpoint(names.join(", "))
     }
 
     async fn ready(&self, endpoints: &Endpoints) {

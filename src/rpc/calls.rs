@@ -1,16 +1,11 @@
 //! The calls of one producer or consumer.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use rocketmq_proto::v2::{self as pb, messaging_service_client::MessagingServiceClient};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Status, client::Grpc, codegen::http::uri::PathAndQuery, transport::Channel};
 
 use super::{
@@ -53,10 +48,11 @@ pub(crate) struct Streaming<T> {
 impl<T> Streaming<T> {
     /// The next item, `None` at the end. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<T>> {
-        self.inner
-            .message()
-            .await
-            .map_err(|status| self.call.failed(status))
+        let dead = &self.call.slot.dead;
+        match dead.run_until_cancelled(self.inner.message()).await {
+            Some(item) => item.map_err(|status| self.call.failed(status)),
+            None => Err(self.call.gone()),
+        }
     }
 
     /// The id of the request this stream answers.
@@ -77,6 +73,11 @@ struct Call {
 impl Call {
     fn failed(&self, status: Status) -> Error {
         self.name(status::from_grpc(status, &self.slot.note))
+    }
+
+    fn gone(&self) -> Error {
+        let text = "the server misses heartbeats, its connections are made anew";
+        self.name(Error::new(ErrorKind::Disconnected, text))
     }
 
     fn timed_out(&self, after: Duration) -> Error {
@@ -102,8 +103,8 @@ pub(crate) struct Rpc {
     headers: Arc<Headers>,
     timeout: Duration,
     decode_limit: usize,
-    /// Set when the member takes leave: only its notice passes then.
-    closed: Arc<AtomicBool>,
+    /// Cancelled when the member takes leave: only its notice passes then.
+    closed: CancellationToken,
 }
 
 impl Rpc {
@@ -118,13 +119,26 @@ impl Rpc {
             headers: Arc::new(headers),
             timeout,
             decode_limit,
-            closed: Arc::default(),
+            closed: CancellationToken::new(),
         }
     }
 
-    /// Lets no request start any more but the notice of the end.
+    /// Lets no request start any more but the notice of the end, and gives up those under way, of
+    /// which some may still wait for a connection.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.closed.cancel();
+    }
+
+    async fn while_open<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = T>,
+    ) -> Result<T> {
+        if operation == TERMINATION {
+            return Ok(call.await);
+        }
+        let ended = self.closed.run_until_cancelled(call).await;
+        ended.ok_or_else(|| closed(operation).possibly())
     }
 
     /// Deadline of a unary request.
@@ -149,8 +163,8 @@ impl Rpc {
         message: T,
         deadline: Duration,
     ) -> Result<(Request<T>, Call)> {
-        if operation != TERMINATION && self.closed.load(Ordering::Acquire) {
-            return Err(Error::closed("the producer or consumer").operation(operation));
+        if operation != TERMINATION && self.closed.is_cancelled() {
+            return Err(closed(operation));
         }
         let slot = self.pool.slot(at)?;
         let mut request = Request::new(message);
@@ -184,15 +198,17 @@ impl Rpc {
         let mut grpc = Grpc::new(call.slot.control.clone())
             .max_decoding_message_size(self.decode_limit)
             .max_encoding_message_size(usize::MAX);
-        let answered = async {
+        // Pinned where it is: each future around it would else double its size.
+        let answered = pin!(async {
             let not_ready = |error| Status::from_error(Box::new(error));
             grpc.ready().await.map_err(not_ready)?;
             let path = PathAndQuery::from_static(path);
             grpc.unary(request, path, ExactCodec::<Q, R>::default())
                 .await
-        };
-        let reply = tokio::time::timeout(timeout, answered)
-            .await
+        });
+        let reply = self
+            .while_open(operation, tokio::time::timeout(timeout, answered))
+            .await?
             .map_err(|_| call.timed_out(timeout))?
             .map_err(|status| call.failed(status))?
             .into_inner();
@@ -210,8 +226,13 @@ impl Rpc {
         let (request, call) = self.request("ReceiveMessage", at, message, deadline)?;
         call.slot.touch();
         let mut client = self.client(&call.slot.poll);
-        let opened = tokio::time::timeout(deadline, client.receive_message(request))
-            .await
+        let opening = pin!(client.receive_message(request));
+        let opening = tokio::time::timeout(deadline, opening);
+        let opening = call.slot.dead.run_until_cancelled(opening);
+        let opened = self
+            .while_open("ReceiveMessage", opening)
+            .await?
+            .ok_or_else(|| call.gone())?
             .map_err(|_| call.timed_out(deadline))?
             .map_err(|status| call.failed(status))?;
         Ok(Streaming {
@@ -235,8 +256,11 @@ impl Rpc {
         let (request, call) =
             self.request("Telemetry", at, ReceiverStream::new(queue), STREAM_DEADLINE)?;
         let mut client = self.client(&call.slot.control);
-        let opened = tokio::time::timeout(timeout, client.telemetry(request))
-            .await
+        let opening = pin!(client.telemetry(request));
+        let opening = tokio::time::timeout(timeout, opening);
+        let opened = self
+            .while_open("Telemetry", opening)
+            .await?
             .map_err(|_| call.timed_out(timeout))?
             .map_err(|status| call.failed(status))?;
         let slot = call.slot.clone();
@@ -250,6 +274,10 @@ impl Rpc {
             slot,
         })
     }
+}
+
+fn closed(operation: &'static str) -> Error {
+    Error::closed("the producer or consumer").operation(operation)
 }
 
 /// A reply with a business status.
@@ -299,17 +327,23 @@ unary_calls! {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use tokio::io::DuplexStream;
+
     use super::*;
     use crate::{ClientConfig, Tls, rpc::Transport};
 
     /// Calls of a member to an address that refuses, so that what starts is unreachable.
     fn rpc() -> (Rpc, Endpoints) {
-        let refuses = |_, _| async {
-            Err::<tokio::io::DuplexStream, _>(std::io::ErrorKind::ConnectionRefused.into())
-        };
+        rpc_over(|_, _| async { Err(std::io::ErrorKind::ConnectionRefused.into()) })
+    }
+
+    fn rpc_over<F>(connect: impl Fn(String, u16) -> F + Send + Sync + 'static) -> (Rpc, Endpoints)
+    where
+        F: Future<Output = std::io::Result<DuplexStream>> + Send + 'static,
+    {
         let config = ClientConfig::builder("127.0.0.1:8081")
             .tls(Tls::Off)
-            .connector(crate::Connector::new(refuses))
+            .connector(crate::Connector::new(connect))
             .build()
             .unwrap();
         let runtime = tokio::runtime::Handle::current();
@@ -318,6 +352,22 @@ mod tests {
         let pool = Arc::new(ChannelPool::new(transport));
         let headers = Headers::new("id", "", None, &config.environment).unwrap();
         (Rpc::new(pool, headers, second, 1024), config.endpoints)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_waits_for_a_connection_does_not_outlive_the_close() {
+        let (rpc, at) = rpc_over(|_, _| std::future::pending::<std::io::Result<DuplexStream>>());
+        let half = Duration::from_millis(500);
+        let second = Duration::from_secs(1);
+        let waits = rpc.heartbeat(&at, pb::HeartbeatRequest::default(), second);
+        let closing = async {
+            tokio::time::sleep(half).await;
+            rpc.close();
+        };
+        let started = tokio::time::Instant::now();
+        let (waited, ()) = tokio::join!(waits, closing);
+        assert_eq!(waited.unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(started.elapsed(), half);
     }
 
     #[tokio::test(start_paused = true)]

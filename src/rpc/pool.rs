@@ -37,6 +37,8 @@ pub(crate) struct Slot {
     /// Cancelled when the slot leaves the pool, or another address answers for the endpoint:
     /// whoever holds a stream of it lets go, and the settings have to be sent anew.
     pub(crate) closed: CancellationToken,
+    /// Cancelled when the peer is taken for gone: nothing is to be waited for any more.
+    pub(crate) dead: CancellationToken,
     dial: Arc<Dial>,
     born: Instant,
     used_after: AtomicU64,
@@ -59,6 +61,7 @@ impl Slot {
             poll: transport.channel(endpoints, Purpose::Poll, &dial, &note)?,
             note,
             closed,
+            dead: CancellationToken::new(),
             dial,
             born: Instant::now(),
             used_after: AtomicU64::new(0),
@@ -130,7 +133,8 @@ impl ChannelPool {
 
     /// Closes the channels of `endpoints`, so that the next call makes new connections. Says
     /// whether it did: not where they were made anew a moment ago, maybe for another member.
-    pub(crate) fn rebuild(&self, endpoints: &Endpoints) -> bool {
+    /// Receives under way may finish, unless the peer is `gone`.
+    pub(crate) fn rebuild(&self, endpoints: &Endpoints, gone: bool) -> bool {
         let mut slots = self.lock();
         let Some(slot) = slots.get(endpoints) else {
             return false;
@@ -142,6 +146,9 @@ impl ChannelPool {
         }
         slot.dial.move_on();
         slot.closed.cancel();
+        if gone {
+            slot.dead.cancel();
+        }
         let addresses = slot.dial.for_successor();
         match Slot::new(&self.transport, endpoints, addresses, now.into()) {
             Ok(successor) => drop(slots.insert(endpoints.clone(), Arc::new(successor))),

@@ -77,7 +77,7 @@ fn a_day_of_idling_costs_the_calls_of_the_traffic_table() {
 }
 
 #[test]
-fn termination_is_the_last_call_and_names_the_group() {
+fn n32_termination_is_the_last_call_and_names_the_group() {
     virtually(async {
         let broker = broker(|builder| builder.nodes(2)).await;
         broker.create_topic("t", TopicConfig::normal(1));

@@ -445,7 +445,7 @@ fn a_producer_that_is_just_dropped_takes_its_leave() {
 }
 
 #[test]
-fn field_11_declared_and_later_used_topics_are_in_the_settings() {
+fn n11_declared_and_later_used_topics_are_in_the_settings() {
     virtually(async {
         let broker = broker(|builder| builder.nodes(2)).await;
         for topic in ["one", "two", "three"] {

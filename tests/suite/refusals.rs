@@ -137,7 +137,7 @@ fn settings_for_another_kind_of_client() {
 }
 
 #[test]
-fn settings_that_say_nothing_leave_the_defaults() {
+fn n23_settings_that_say_nothing_leave_the_defaults() {
     virtually(async {
         let broker = topic().await;
         broker.fault(Fault::on(Rpc::Telemetry).always().mutate(|reply| {
@@ -172,7 +172,7 @@ fn one_thread_without_local_tasks() {
 }
 
 #[test]
-fn a_wrong_key() {
+fn n111_a_wrong_key() {
     virtually(async {
         let broker = broker(|builder| builder.credentials("key", "right")).await;
         broker.create_topic("t", TopicConfig::normal(1));

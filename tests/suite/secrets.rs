@@ -13,7 +13,7 @@ const TOKEN: &str = "MARKER-TOKEN";
 const BODY: &str = "MARKER-BODY";
 
 #[test]
-fn nothing_secret_is_logged_at_trace_or_shown_by_debug() {
+fn n114_nothing_secret_is_logged_at_trace_or_shown_by_debug() {
     let log = Log::start(LevelFilter::TRACE);
     virtually(async {
         let broker = broker(|builder| builder.credentials("key", SECRET)).await;

@@ -136,7 +136,7 @@ fn refused(result: Result<(), Error>, why: &str) {
 }
 
 #[test]
-fn an_own_authority_is_trusted_for_the_name_in_the_certificate() {
+fn n116_an_own_authority_is_trusted_for_the_name_in_the_certificate() {
     virtually(async {
         let own = |pki: &Pki| Tls::On(TlsOptions::default().ca_pem(pki.ca_pem()));
         against("10.0.0.1", own)
@@ -154,7 +154,7 @@ fn an_own_authority_is_trusted_for_the_name_in_the_certificate() {
 }
 
 #[test]
-fn a_stranger_is_trusted_only_when_told_dangerously() {
+fn n116_a_stranger_is_trusted_only_when_told_dangerously() {
     virtually(async {
         let other = |_: &Pki| Tls::On(TlsOptions::default().ca_pem(Pki::new("10.0.0.1").ca_pem()));
         refused(against("10.0.0.1", other).await, "certificate");
@@ -166,7 +166,7 @@ fn a_stranger_is_trusted_only_when_told_dangerously() {
 }
 
 #[test]
-fn a_client_certificate_is_presented_where_the_server_wants_one() {
+fn n116_a_client_certificate_is_presented_where_the_server_wants_one() {
     virtually(async {
         let broker = broker(|builder| builder).await;
         broker.create_topic("t", TopicConfig::normal(1));
@@ -189,7 +189,7 @@ fn a_client_certificate_is_presented_where_the_server_wants_one() {
 }
 
 #[test]
-fn tls_against_a_plain_text_server_says_so() {
+fn n116_tls_against_a_plain_text_server_says_so() {
     virtually(async {
         let broker = broker(|builder| builder).await;
         broker.create_topic("t", TopicConfig::normal(1));
@@ -205,7 +205,7 @@ fn tls_against_a_plain_text_server_says_so() {
 }
 
 #[test]
-fn plain_text_against_a_tls_server_says_so() {
+fn n116_plain_text_against_a_tls_server_says_so() {
     virtually(async {
         let broker = broker(|builder| builder).await;
         broker.create_topic("t", TopicConfig::normal(1));

@@ -53,7 +53,7 @@ impl Handler<HeartbeatAnswered> for SessionActor {
         } else if is_connection_loss(error.kind()) {
             self.state.misses = self.state.misses.saturating_add(1);
             if self.state.misses >= MISSES {
-                self.rebuild();
+                self.rebuild("it misses heartbeats", true);
             } else {
                 self.probe(ctx.address());
             }
@@ -69,12 +69,12 @@ impl SessionActor {
     }
 
     /// Makes the connections anew, unless that happened a moment ago.
-    pub(super) fn rebuild(&mut self) {
+    pub(super) fn rebuild(&mut self, why: &str, gone: bool) {
         // Closes the stream, whose end opens the next one over a new connection.
         let pool = self.spec.member.rpc.pool();
-        if pool.rebuild(self.spec.life.endpoints()) {
+        if pool.rebuild(self.spec.life.endpoints(), gone) {
             self.state.misses = 0;
-            self.distrust("its connections are made anew");
+            self.distrust(why);
         }
     }
 }

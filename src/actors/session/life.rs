@@ -1,11 +1,11 @@
 //! What others may know of a session: whether its settings are applied.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
-use crate::{gate::Witness, model::Endpoints};
+use crate::{Error, gate::Witness, model::Endpoints};
 
 /// The life of one session, as seen from outside; it outlasts restarts of the actor.
 ///
@@ -17,6 +17,8 @@ pub(crate) struct SessionLife {
     generation: AtomicU64,
     /// The generation whose settings are applied; 0 for none.
     applied: AtomicU64,
+    /// Why the settings are not applied, if that is known.
+    failure: Mutex<Option<Error>>,
 }
 
 impl SessionLife {
@@ -25,6 +27,7 @@ impl SessionLife {
             endpoints,
             generation: AtomicU64::new(0),
             applied: AtomicU64::new(0),
+            failure: Mutex::default(),
         })
     }
 
@@ -40,6 +43,16 @@ impl SessionLife {
     pub(crate) fn is_ready(&self) -> bool {
         let generation = self.generation();
         generation > 0 && self.applied.load(Ordering::Acquire) == generation
+    }
+
+    /// Why the last exchange of settings failed, if none was good since.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone()
+    }
+
+    pub(super) fn set_failure(&self, error: Option<Error>) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
     /// The witness of the current generation, if its settings are applied.
@@ -60,6 +73,7 @@ impl SessionLife {
     /// The settings of the current generation are applied.
     pub(super) fn apply(self: &Arc<Self>) -> SettingsApplied {
         let generation = self.generation();
+        self.set_failure(None);
         self.applied.store(generation, Ordering::Release);
         SettingsApplied {
             life: self.clone(),

@@ -224,6 +224,9 @@ impl SessionActor {
 
     /// The stream failed before its settings were applied: who waits gets the error.
     fn refuse(&mut self, error: &Error) {
+        if !self.spec.life.is_ready() {
+            self.spec.life.set_failure(Some(error.clone()));
+        }
         for waiting in self.state.waiting.drain(..) {
             let _ = waiting.send(Err(error.clone()));
         }
@@ -340,7 +343,7 @@ impl Handler<CommandReceived> for SessionActor {
         match commands::react(message.command.command, &self.spec.member) {
             Reaction::Apply(settings) => self.apply(&settings, ctx),
             Reaction::Answer(command) => self.write(*command),
-            Reaction::Reconnect => self.rebuild(),
+            Reaction::Reconnect => self.rebuild("the server asked to reconnect", false),
             Reaction::Ignore(what) => {
                 let endpoint = self.spec.life.endpoints();
                 tracing::debug!(%endpoint, what, "command ignored");

@@ -16,7 +16,7 @@ fn shown(text: &str) -> String {
 }
 
 #[test]
-fn every_usual_spelling_is_understood() {
+fn n12_every_usual_spelling_is_understood() {
     for (text, expected) in [
         ("127.0.0.1:8081", "127.0.0.1:8081"),
         ("localhost", "localhost:80"),
@@ -130,7 +130,7 @@ fn sent(scheme: i32, addresses: &[(&str, i32)]) -> pb::Endpoints {
 }
 
 #[test]
-fn order_of_addresses_and_claimed_scheme_do_not_matter() {
+fn n12_n13_order_of_addresses_and_claimed_scheme_do_not_matter() {
     let one = Endpoints::from_proto(&sent(1, &[("10.0.0.1", 1), ("10.0.0.2", 1)])).unwrap();
     let other = Endpoints::from_proto(&sent(0, &[("10.0.0.2", 1), ("10.0.0.1", 1)])).unwrap();
     assert_eq!(one, other);

@@ -12,7 +12,7 @@ async fn node_2_is_assigned_only() -> Checked {
 }
 
 #[test]
-fn an_endpoint_only_an_assignment_names_is_prepared_before_its_first_use() {
+fn q47_an_endpoint_only_an_assignment_names_is_prepared_before_its_first_use() {
     virtually(async {
         let broker = node_2_is_assigned_only().await;
         let slow = Fault::on(Rpc::Telemetry).node(2).delay_reply(secs(2));

@@ -125,7 +125,7 @@ fn a_worse_answer_in_between_changes_nothing() {
 }
 
 #[test]
-fn a_failed_refresh_leaves_the_route_as_it_was_and_is_said() {
+fn n3_a_failed_refresh_leaves_the_route_as_it_was_and_is_said() {
     virtually(async {
         let log = Log::start();
         let broker = cluster(3).await;
@@ -143,7 +143,7 @@ fn a_failed_refresh_leaves_the_route_as_it_was_and_is_said() {
 }
 
 #[test]
-fn types_and_permissions_nobody_knows_fail_no_route() {
+fn n14_q8_types_and_permissions_nobody_knows_fail_no_route() {
     virtually(async {
         let log = Log::start();
         let broker = cluster(2).await;

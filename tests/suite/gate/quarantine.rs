@@ -34,7 +34,7 @@ async fn starts_without_node_2_and_takes_it_in_later(
 }
 
 #[test]
-fn a_stopped_endpoint_is_quarantined_until_it_lives() {
+fn n1_a_stopped_endpoint_is_quarantined_until_it_lives() {
     virtually(starts_without_node_2_and_takes_it_in_later(
         |broker| broker.stop_node(2),
         async |broker| broker.start_node(2).await.unwrap(),
@@ -42,7 +42,7 @@ fn a_stopped_endpoint_is_quarantined_until_it_lives() {
 }
 
 #[test]
-fn a_black_hole_is_quarantined_until_it_lives() {
+fn n1_a_black_hole_is_quarantined_until_it_lives() {
     virtually(starts_without_node_2_and_takes_it_in_later(
         |broker| broker.black_hole(2, true),
         async |broker| broker.black_hole(2, false),
@@ -50,7 +50,7 @@ fn a_black_hole_is_quarantined_until_it_lives() {
 }
 
 #[test]
-fn an_endpoint_that_refuses_the_settings_is_quarantined_until_it_takes_them() {
+fn n1_an_endpoint_that_refuses_the_settings_is_quarantined_until_it_takes_them() {
     virtually(starts_without_node_2_and_takes_it_in_later(
         |broker| {
             let refusal = Fault::on(Rpc::Telemetry).node(2).always();

@@ -37,7 +37,7 @@ fn topics_that_wait_for_one_endpoint_share_one_exchange() {
 }
 
 #[test]
-fn each_topic_is_asked_for_once_and_one_that_came_is_not_asked_for_again() {
+fn q42_each_topic_is_asked_for_once_and_one_that_came_is_not_asked_for_again() {
     virtually(async {
         let broker = cluster(2).await;
         topic(&broker, "u", &[1]);

@@ -15,7 +15,7 @@ fn assert_says(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn an_advertised_address_nobody_can_reach_is_named_with_topic_access_point_and_advice() {
+fn n2_an_advertised_address_nobody_can_reach_is_named_with_topic_access_point_and_advice() {
     virtually(async {
         let broker = broker(|builder| builder).await;
         broker.create_topic("orders", TopicConfig::normal(QUEUES));
@@ -39,7 +39,7 @@ fn an_advertised_address_nobody_can_reach_is_named_with_topic_access_point_and_a
 }
 
 #[test]
-fn an_advertised_address_that_hangs_up_or_is_silent_is_named_just_so() {
+fn n2_an_advertised_address_that_hangs_up_or_is_silent_is_named_just_so() {
     for hangs_up in [true, false] {
         virtually(async {
             let broker = broker(|builder| builder).await;
@@ -79,7 +79,7 @@ fn an_advertised_address_that_hangs_up_or_is_silent_is_named_just_so() {
 }
 
 #[test]
-fn refused_settings_fail_the_start_at_once_and_the_next_start_works() {
+fn n22_q5_refused_settings_fail_the_start_at_once_and_the_next_start_works() {
     virtually(async {
         let broker = cluster(2).await;
         let refusal = Fault::on(Rpc::Telemetry).always();
@@ -100,7 +100,7 @@ fn refused_settings_fail_the_start_at_once_and_the_next_start_works() {
 }
 
 #[test]
-fn settings_that_are_never_answered_fail_the_start_in_time_and_the_next_start_works() {
+fn n22_q5_settings_that_are_never_answered_fail_the_start_in_time_and_the_next_start_works() {
     virtually(async {
         let broker = cluster(2).await;
         let silence = broker.fault(Fault::on(Rpc::Telemetry).always().hang());
