@@ -38,6 +38,7 @@ mod shared;
 mod slow_handlers;
 mod spans;
 #[cfg(feature = "tls")]
+mod survivors;
 mod tls;
 mod topology;
 mod tree;
